@@ -1,0 +1,180 @@
+// Package channels is the contract between the bot and a chat platform. An adapter connects,
+// normalises what arrives into chat.Inbound, and sends rendered pieces. Everything that is the
+// same for all platforms (access, order, pacing, splitting, the reply slot, retries, durability)
+// is done above it; an adapter makes one platform call per method call and never retries.
+package channels
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"understudy/chat"
+)
+
+// Sink takes what an adapter receives. Accept returns nil once the event is safely journalled (or
+// recognised as known or refused): only then may the adapter acknowledge it to the platform. An
+// error means "not stored": do not acknowledge, deliver it again later.
+type Sink interface {
+	Accept(ctx context.Context, m chat.Inbound) error
+	// Status reports a change of the connection, for /status, health and logs.
+	Status(s Status)
+}
+
+// State is the state of an account's connection.
+type State string
+
+// The states of a connection.
+const (
+	Connecting State = "connecting"
+	Connected  State = "connected"
+	Down       State = "reconnecting"
+	Stopped    State = "stopped" // permanent: needs the operator
+)
+
+// Status describes the connection of one account. Detail is fit for an operator and holds no secret.
+type Status struct {
+	Channel, Account string
+	State            State
+	Detail           string
+	Since            time.Time
+}
+
+// Markup is the dialect a channel speaks; delivery renders Markdown into it.
+type Markup uint8
+
+// The dialects.
+const (
+	Plain         Markup = iota
+	Markdown             // passes through (web, console)
+	TelegramHTML         // Telegram's HTML parse mode
+	SlackMrkdwn          // Slack's mrkdwn
+	SlackMarkdown        // Slack's markdown_text
+	DiscordMD            // Discord's Markdown
+)
+
+// Traits are the constant limits and abilities of a channel (spec/chat.md §2).
+type Traits struct {
+	Channel, Account string
+	Markup           Markup
+	// TextLimit is the most one message may hold, in UTF-16 units of the Markdown source; 0 = no
+	// limit. VisibleLimit, if set, is what the rendered text may show.
+	TextLimit, VisibleLimit int
+	LineLimit               int // soft limit of lines per message; 0 = none
+
+	// Edits tells that a sent message can be replaced: previews are possible.
+	Edits bool
+	// EditInterval is the least time between two edits of a preview.
+	EditInterval time.Duration
+	// References tells that a message can point at the one it answers without opening a thread.
+	References bool
+	// OpensThreads tells that answering a top-level message in a room may open a thread (Slack).
+	OpensThreads bool
+	// Idempotent tells that the platform itself drops a piece sent twice with the same Key.
+	Idempotent bool
+	// SilentNotices tells that pieces of class Notice can be sent without a sound.
+	SilentNotices bool
+
+	// Pace is the allowed rate to one destination; zero values mean unlimited. Global is the
+	// account's rate over all destinations, per second.
+	Pace   Pace
+	Global float64
+}
+
+// Pace is a token bucket: Burst messages at once, then one every Every.
+type Pace struct {
+	Every time.Duration
+	Burst int
+}
+
+// Piece is one rendered message, ready to send.
+type Piece struct {
+	To      chat.Address
+	Class   chat.Class
+	Text    string // in the channel's dialect
+	Plain   string // the same without markup, for a channel that rejects Text
+	Media   []chat.Attachment
+	Buttons []chat.Button
+	// ReplyTo is the message to reference; "" = none. The slot has already decided.
+	ReplyTo string
+	Silent  bool
+	// Key is stable over retries of the same piece (at most 25 ASCII characters).
+	Key string
+}
+
+// Receipt says what the platform made of a piece: the primary message id first.
+type Receipt struct {
+	IDs []string `json:"ids"`
+}
+
+// Adapter is one account on one platform.
+type Adapter interface {
+	Traits() Traits
+	// Run connects, receives and reconnects until ctx ends (then it returns nil) or the account is
+	// permanently refused (then it returns why, in words for the operator). Every goroutine it
+	// started has ended when it returns.
+	Run(ctx context.Context, sink Sink) error
+	// Send makes one attempt. Its error is a *SendError.
+	Send(ctx context.Context, p Piece) (Receipt, error)
+}
+
+// Editor is an adapter that can replace and delete what it sent.
+type Editor interface {
+	Edit(ctx context.Context, to chat.Address, id string, p Piece) error
+	Delete(ctx context.Context, to chat.Address, id string) error
+}
+
+// Typer is an adapter that can show that the bot is working. The sign lasts for TypingTTL and is
+// repeated by delivery.
+type Typer interface {
+	Typing(ctx context.Context, to chat.Address) error
+	TypingTTL() time.Duration
+}
+
+// Fetcher is an adapter that can download an attachment of an authorised message, at most limit
+// bytes.
+type Fetcher interface {
+	Fetch(ctx context.Context, a chat.Attachment, limit int64) ([]byte, error)
+}
+
+// CommandRegistrar is an adapter that can show a menu of commands.
+type CommandRegistrar interface {
+	RegisterCommands(ctx context.Context, cmds []CommandInfo) error
+}
+
+// CommandInfo is what a platform's command menu shows.
+type CommandInfo struct {
+	Name        string // without the slash
+	Description string
+	Args        string // usage of the arguments, "" = none
+}
+
+// Verdict is what a failed send means for the caller.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Retry   Verdict = iota + 1 // not sent; worth another attempt, after SendError.After
+	Unsure                     // perhaps sent: do not repeat unless the channel is Idempotent
+	Refused                    // never with this content
+	Gone                       // never to this destination
+	Missing                    // the message to edit or delete is not there (any more)
+	TooLong                    // split smaller, once
+	Markups                    // the dialect was rejected: send Piece.Plain, once
+	Moved                      // the conversation has a new id: SendError.MovedTo
+)
+
+// SendError is the only error type of Send, Edit and Delete. Err is for logs and holds no secret.
+type SendError struct {
+	Verdict Verdict
+	After   time.Duration // least wait before a retry; 0 = the caller's own back-off
+	MovedTo string
+	Code    string // the platform's error code, for metrics and logs; from a small set
+	Err     error
+}
+
+// Error implements error.
+func (e *SendError) Error() string { return fmt.Sprintf("send (%s): %v", e.Code, e.Err) }
+
+// Unwrap returns the cause.
+func (e *SendError) Unwrap() error { return e.Err }

@@ -1,0 +1,109 @@
+package chat
+
+import "time"
+
+// Inbound is one message as the pipeline sees it, after the adapter normalised it.
+type Inbound struct {
+	// ID is the platform's message id, used for replies to it.
+	ID string `json:"id"`
+	// EventKey identifies the delivery for dedupe, unique over all channels (spec/chat.md §1.6);
+	// AltKeys are further keys of the same message.
+	EventKey string   `json:"eventKey"`
+	AltKeys  []string `json:"altKeys,omitempty"`
+
+	Address     Address      `json:"address"`
+	Sender      Sender       `json:"sender"`
+	Text        string       `json:"text"` // without the leading mention of the bot
+	Attachments []Attachment `json:"attachments,omitempty"`
+	ReplyTo     string       `json:"replyTo,omitempty"` // id of the message it answers
+	Quote       string       `json:"quote,omitempty"`   // text of that message: untrusted
+	Mentioned   bool         `json:"mentioned,omitempty"`
+	At          time.Time    `json:"at"`
+	// Edited marks a new version of a message that was delivered before.
+	Edited bool `json:"edited,omitempty"`
+}
+
+// Attachment is a file in or out. Inbound files carry a Ref that only the adapter can fetch, so
+// that nothing is downloaded before its sender is authorised; Data is set once it is.
+type Attachment struct {
+	Name      string `json:"name,omitempty"`
+	MediaType string `json:"mediaType,omitempty"`
+	Size      int64  `json:"size,omitempty"` // bytes; 0 = unknown
+	Ref       string `json:"ref,omitempty"`
+	Data      []byte `json:"data,omitempty"`
+	Voice     bool   `json:"voice,omitempty"`
+}
+
+// Outbound is one thing to say.
+type Outbound struct {
+	To       Address      `json:"to"`
+	Class    Class        `json:"class"`
+	Markdown string       `json:"markdown"`
+	Media    []Attachment `json:"media,omitempty"`
+	// ReplyTo is the inbound message this belongs to; whether a reference is attached is the
+	// slot's decision, not the sender's.
+	ReplyTo string `json:"replyTo,omitempty"`
+	TurnID  string `json:"turnId,omitempty"`
+	// Seq orders the parts of one turn and, with TurnID, makes the outbox row unique.
+	Seq int `json:"seq,omitempty"`
+	// Buttons are offered below the text where the channel has them; each stands for a command.
+	Buttons []Button `json:"buttons,omitempty"`
+}
+
+// Button is a press-to-send command, for example {"openai/gpt-5.5", "/model openai/gpt-5.5"}.
+type Button struct {
+	Label   string `json:"label"`
+	Command string `json:"command"`
+}
+
+// Class is what kind of thing an Outbound is. Whether it may be spoken, takes the first-reply
+// slot, is durable or enters the transcript is a function of the class: there is no flag that a
+// caller could get wrong (spec/chat.md §2.3).
+type Class uint8
+
+// The classes.
+const (
+	Assistant Class = iota + 1 // an answer of the model
+	Heartbeat                  // an alert of a heartbeat turn
+	Cron                       // the result of a scheduled task
+	Notice                     // operations: fallback, still trying, compaction
+	Command                    // the reply of a slash command
+	Error                      // stands where an answer would have stood
+)
+
+var classNames = [...]string{Assistant: "assistant", Heartbeat: "heartbeat", Cron: "cron", Notice: "notice", Command: "command", Error: "error"}
+
+// String returns the stable lower-case name used in logs, metrics and the outbox.
+func (c Class) String() string {
+	if int(c) < len(classNames) && c != 0 {
+		return classNames[c]
+	}
+	return "unknown"
+}
+
+// MarshalText writes the name.
+func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads a name; an unknown one becomes 0.
+func (c *Class) UnmarshalText(b []byte) error {
+	*c = 0
+	for i, n := range classNames {
+		if n != "" && n == string(b) {
+			*c = Class(i)
+		}
+	}
+	return nil
+}
+
+// TakesSlot reports whether a thing of this class may own the turn's first-reply slot. Errors do:
+// they stand where an answer would (spec/failover.md §11).
+func (c Class) TakesSlot() bool { return c == Assistant || c == Error }
+
+// Speakable reports whether it may be turned into audio (spec/chat.md §4.2).
+func (c Class) Speakable() bool { return c == Assistant || c == Heartbeat || c == Cron }
+
+// Durable reports whether it must survive a crash in the outbox (spec/chat.md §2.10).
+func (c Class) Durable() bool { return c != Notice && c != 0 }
+
+// Remembered reports whether its text is part of the conversation the model sees.
+func (c Class) Remembered() bool { return c == Assistant || c == Heartbeat || c == Cron }

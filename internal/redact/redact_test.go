@@ -1,0 +1,46 @@
+package redact_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"understudy/internal/redact"
+	"understudy/internal/secret"
+)
+
+func TestTextHidesKnownAndShapedSecrets(t *testing.T) {
+	r := redact.New()
+	r.Add(secret.New("correct-horse-battery-staple"), secret.New("abc"))
+	for _, x := range []struct{ in, hidden string }{
+		{"key correct-horse-battery-staple end", "horse-battery"},
+		{"https://api.example/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1/getMe", "HdqTcvCH1vGWJxfSeofSAs0K5PALD"},
+		{"Authorization: Bearer 0123456789abcdef0123456789", "456789abcdef"},
+		{"sk-ant-REDACTED", "abcdefghijkl"},
+		{"xoxb-1234567890-abcdefghij", "567890-abc"},
+		{"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----", "MIIEvQ"},
+	} {
+		if got := r.Text(x.in); strings.Contains(got, x.hidden) {
+			t.Errorf("%q still shows %q", got, x.hidden)
+		}
+	}
+	for _, same := range []string{"abc is a word", "the model sk is not a key", "turn 12345 took 3 s"} {
+		if got := r.Text(same); got != same {
+			t.Errorf("%q became %q", same, got)
+		}
+	}
+}
+
+func TestHandlerRedactsEverything(t *testing.T) {
+	r := redact.New()
+	r.Add(secret.New("topsecretvalue"))
+	var out bytes.Buffer
+	log := slog.New(r.Handler(slog.NewJSONHandler(&out, nil))).With("a", "topsecretvalue")
+	log.WithGroup("g").Info("topsecretvalue", "s", "x topsecretvalue y", "e", errors.New("topsecretvalue"),
+		slog.Group("in", "b", "topsecretvalue"), "n", 7)
+	if strings.Contains(out.String(), "topsecret") || !strings.Contains(out.String(), `"n":7`) {
+		t.Error(out.String())
+	}
+}

@@ -1,0 +1,377 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"understudy/failover/policy"
+	"understudy/llm"
+)
+
+// maxRestarts is how often a live switch may restart a turn (spec §8.7).
+const maxRestarts = 2
+
+// Runner runs turns. It is safe for concurrent use.
+type Runner struct {
+	deps  Deps
+	cache skipCache
+}
+
+// New returns a Runner.
+func New(deps Deps) *Runner { return &Runner{deps: deps} }
+
+// Plan is what a turn wants: a selection turned into a chain.
+type Plan struct {
+	Ref
+	Selected llm.ModelRef   // what the selection says
+	Chain    []llm.ModelRef // policy.Chain of the selection
+	Strict   bool           // policy.Strict of the selection
+	Pin      policy.Pin
+	Images   bool      // the turn carries images
+	Tokens   int       // estimated size of the prompt
+	Deadline time.Time // of the turn; zero = none
+	Quiet    bool      // heartbeats: no "still retrying" notice (spec §9)
+}
+
+// Run is one turn's way through its chain. Ask and Working are called from one goroutine.
+type Run struct {
+	runner   *Runner
+	host     Host
+	plan     Plan
+	settings *Settings
+	store    Store // nil when it cannot be used
+	state    policy.RunState
+	lostPin  llm.ProfileID
+	yielded  bool
+	claimed  time.Time // when the probe throttle was taken for the attempt that follows
+	restarts int
+	compacts int
+	pass     int
+
+	mu       sync.Mutex // guards the fields below, which the notice timer reads
+	trail    []Record
+	over     bool
+	told     bool
+	begun    time.Time
+	overload interface{ Stop() bool }
+}
+
+// Begin starts a turn's run. Finish must be called when the turn is over.
+func (r *Runner) Begin(ctx context.Context, p Plan, h Host) *Run {
+	now := r.deps.Clock.Now()
+	run := &Run{runner: r, host: h, plan: p, settings: r.deps.Settings(), pass: 1, begun: now}
+	if s, err := r.deps.Store(p.Agent); err != nil {
+		r.deps.Log.WarnContext(ctx, "auth_store_unavailable", "agent", p.Agent, "error", err.Error())
+	} else {
+		run.store = s
+	}
+	run.state.Started = now
+	run.state.Chain = run.candidates(p)
+	run.checkPin(ctx, now)
+	if !p.Quiet {
+		run.overload = r.deps.Clock.AfterFunc(policy.NoticeAfter, run.maybeStillRetrying)
+	}
+	return run
+}
+
+// Working tells that a tool starts to run: from now on no other candidate and no other profile may
+// take over (spec §8.1).
+func (run *Run) Working() { run.state.Work = true }
+
+// Finish ends the run: nothing is sent on its behalf any more.
+func (run *Run) Finish() {
+	run.mu.Lock()
+	run.over = true
+	run.mu.Unlock()
+	if run.overload != nil {
+		run.overload.Stop()
+	}
+}
+
+// Trail returns every attempt and skip of the turn so far, in order.
+func (run *Run) Trail() []Record {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	return append([]Record(nil), run.trail...)
+}
+
+// Plan returns the plan in force: a live switch may have replaced the one the run began with.
+func (run *Run) Plan() Plan { return run.plan }
+
+// LostPin returns the profile that the user had pinned and that no longer exists; the run goes on
+// without it (spec §3).
+func (run *Run) LostPin() llm.ProfileID { return run.lostPin }
+
+// PinYielded reports whether an automatic pin gave way when the turn began, because its profile was
+// blocked or gone: the pin moves to who answers instead (spec §5.3).
+func (run *Run) PinYielded() bool { return run.yielded }
+
+// checkPin compares the plan's pin with what is stored now.
+func (run *Run) checkPin(ctx context.Context, now time.Time) {
+	pin := run.plan.Pin
+	if pin.Profile == "" {
+		return
+	}
+	run.refresh(ctx, now)
+	_, virtual, ok := run.runner.deps.Models().Virtual(pin.Profile.Provider())
+	exists := ok && virtual.Profile == pin.Profile
+	if !exists && run.store != nil {
+		snap, err := run.store.Snapshot(ctx)
+		exists = err != nil || slices.ContainsFunc(snap.Profiles, func(x policy.Profile) bool { return x.ID == pin.Profile })
+	}
+	if !exists {
+		run.plan.Pin = policy.Pin{}
+		if pin.User {
+			run.lostPin = pin.Profile
+		} else {
+			run.yielded = true
+		}
+		return
+	}
+	_, run.yielded = run.state.Health.Block(pin.Profile, run.plan.Selected.Model, now)
+}
+
+// candidates builds the chain with what never changes during the turn.
+func (run *Run) candidates(p Plan) []policy.Candidate {
+	models := run.runner.deps.Models()
+	chain := make([]policy.Candidate, len(p.Chain))
+	for i, ref := range p.Chain {
+		c := policy.Candidate{Ref: ref}
+		info := models.Info(ref)
+		if _, err := models.Client(ref.Provider); err != nil {
+			c.Unfit, c.UnfitWhy = llm.ReasonModelNotFound, policy.WhyUnknown
+		} else if info.Known && p.Images && !info.Images {
+			c.Unfit, c.UnfitWhy = llm.ReasonCapability, policy.WhyCapability
+		} else if info.Known && i > 0 && info.ContextWindow > 0 && p.Tokens > info.ContextWindow {
+			c.Unfit, c.UnfitWhy = llm.ReasonCapability, policy.WhyCapability
+		}
+		chain[i] = c
+	}
+	return chain
+}
+
+// refresh brings health, throttles and profile orders up to date.
+func (run *Run) refresh(ctx context.Context, now time.Time) {
+	var snap policy.Snapshot
+	if run.store != nil {
+		s, err := run.store.Snapshot(ctx)
+		if err != nil {
+			run.log(ctx).WarnContext(ctx, "auth_store_unavailable", "error", err.Error())
+		}
+		snap = s
+	}
+	models := run.runner.deps.Models()
+	run.state.Health, run.state.LastProbe = snap.Health, snap.LastProbe
+	for i := run.state.From; i < len(run.state.Chain); i++ {
+		c := &run.state.Chain[i]
+		order := policy.Order(run.pool(snap, models, c.Ref.Provider), snap.Health, c.Ref.Model, now)
+		c.Profiles = order.Profiles
+		if run.plan.Pin.Profile.Provider() == c.Ref.Provider {
+			c.Profiles, _ = run.plan.Pin.Apply(order.Profiles, snap.Health, c.Ref.Model, now)
+		}
+		c.AuthCached = run.settings.SkipTTL > 0 && run.runner.cache.has(run.plan.Session, c.Ref, now)
+	}
+}
+
+// pool gathers everything known about a provider's credentials.
+func (run *Run) pool(snap policy.Snapshot, models Models, provider string) policy.Pool {
+	p := policy.Pool{
+		Provider:   provider,
+		Declared:   run.settings.Declared[provider],
+		Override:   snap.Orders[provider],
+		Configured: run.settings.Order[provider],
+	}
+	for _, x := range snap.Profiles {
+		if x.ID.Provider() == provider {
+			p.Stored = append(p.Stored, x)
+		}
+	}
+	if v, _, ok := models.Virtual(provider); ok {
+		p.Virtual = &v
+	}
+	return p
+}
+
+// Ask gets the answer to one model request from the first candidate that gives one. req needs no
+// model; it is set for every attempt. The error is a *AttemptError, a *FallbackSummaryError or
+// ErrSwitchedTooOften wrapped in one of them.
+func (run *Run) Ask(ctx context.Context, req llm.Request) (Answer, error) {
+	if err := run.followSwitch(ctx); err != nil {
+		return Answer{}, err
+	}
+	d := run.next(ctx)
+	for {
+		switch x := d.(type) {
+		case policy.Try:
+			if x.Throttled && !run.claim(ctx, x) {
+				d = run.runnerNext(run.clock().Now())
+				continue
+			}
+			answer, failed, err := run.attempt(ctx, x, &req)
+			if err != nil {
+				return Answer{}, err
+			}
+			if failed == nil {
+				return answer, nil
+			}
+			if d, err = run.afterFailed(ctx, x, failed, &req); err != nil {
+				return Answer{}, err
+			}
+		case policy.Skip:
+			run.skip(ctx, x)
+			next := run.runnerNext(run.clock().Now())
+			run.logSkip(ctx, x, next)
+			d = next
+		case policy.Wait:
+			if err := run.wait(ctx, x); err != nil {
+				return Answer{}, err
+			}
+			if err := run.followSwitch(ctx); err != nil {
+				return Answer{}, err
+			}
+			d = run.next(ctx)
+		case policy.Stop, policy.Exhausted:
+			return Answer{}, run.summary(ctx)
+		}
+	}
+}
+
+// afterFailed decides what follows a failed attempt: compaction, a live switch, or what policy says.
+func (run *Run) afterFailed(ctx context.Context, x policy.Try, f *llm.Error, req *llm.Request) (policy.Decision, error) {
+	if ctx.Err() != nil {
+		d := policy.Stop{Reason: f.Reason}
+		run.logFailed(ctx, x, f, d)
+		return d, nil
+	}
+	if f.Reason == llm.ReasonContextOverflow && run.compacts == 0 && !run.state.Said {
+		run.compacts++
+		ref := run.state.Chain[x.Index].Ref
+		if messages, ok := run.host.Compact(ctx, ref); ok {
+			req.Messages = messages
+			run.state.Record(policy.Step{Kind: policy.StepCompacted, Index: x.Index, Profile: x.Profile})
+			return run.next(ctx), nil
+		}
+	}
+	d := run.next(ctx)
+	run.logFailed(ctx, x, f, d)
+	if _, stop := d.(policy.Stop); stop {
+		return d, nil
+	}
+	if err := run.followSwitch(ctx); err != nil {
+		return nil, err
+	}
+	return run.next(ctx), nil
+}
+
+func (run *Run) next(ctx context.Context) policy.Decision {
+	now := run.clock().Now()
+	run.refresh(ctx, now)
+	return run.runnerNext(now)
+}
+
+func (run *Run) runnerNext(now time.Time) policy.Decision {
+	return run.settings.Rules.Next(&run.state, now)
+}
+
+// claim takes the provider's probe throttle; a refusal makes the next decision a skip.
+func (run *Run) claim(ctx context.Context, x policy.Try) bool {
+	provider, now := run.state.Chain[x.Index].Ref.Provider, run.clock().Now()
+	run.claimed = now
+	if run.store == nil {
+		return true
+	}
+	ok, err := run.store.ClaimProbe(ctx, provider, now)
+	if err != nil {
+		run.log(ctx).WarnContext(ctx, "auth_profile_bookkeeping_dropped", "what", "probe_throttle", "error", err.Error())
+		return true
+	}
+	if !ok {
+		last := maps.Clone(run.state.LastProbe)
+		if last == nil {
+			last = make(map[string]time.Time, 1)
+		}
+		last[provider] = now
+		run.state.LastProbe = last
+	}
+	return ok
+}
+
+// followSwitch takes a selection that the user made meanwhile (spec §8.7).
+func (run *Run) followSwitch(ctx context.Context) error {
+	if run.state.Work {
+		return nil // it waits for the next turn
+	}
+	plan, ok := run.host.Switched(ctx)
+	if !ok {
+		return nil
+	}
+	last := run.state.From - 1
+	for _, x := range run.state.Log() {
+		last = x.Index
+	}
+	plan.Images, plan.Tokens, plan.Deadline, plan.Quiet = run.plan.Images, run.plan.Tokens, run.plan.Deadline, run.plan.Quiet
+	for i := last + 1; i < len(run.state.Chain); i++ {
+		if run.state.Chain[i].Ref == plan.Selected {
+			run.plan = plan
+			run.state.JumpTo(i)
+			return nil
+		}
+	}
+	if run.restarts++; run.restarts > maxRestarts {
+		run.plan = plan
+		return run.failed(ctx, ErrSwitchedTooOften)
+	}
+	run.plan = plan
+	run.pass++
+	run.state.Restart(run.candidates(plan))
+	return nil
+}
+
+// wait pauses; it ends at once when the turn does.
+func (run *Run) wait(ctx context.Context, x policy.Wait) error {
+	run.log(ctx).InfoContext(ctx, "failover_wait", "why", string(x.Why), "seconds", x.For.Seconds())
+	began := run.clock().Now()
+	err := run.clock().Sleep(ctx, x.For)
+	if o := run.runner.deps.Observer; o != nil {
+		o.Waited(run.plan.Ref, run.clock().Since(began), x.Why)
+	}
+	if err != nil {
+		return run.ended(ctx, err)
+	}
+	if x.Pass {
+		run.pass++
+	}
+	run.state.Record(policy.Step{Kind: policy.StepWaited, Why: x.Why, Pass: x.Pass})
+	return nil
+}
+
+// ended makes the turn's error of a context that ended between attempts.
+func (run *Run) ended(ctx context.Context, cause error) error {
+	f := llm.Failure{Reason: llm.ReasonAborted}
+	if errors.Is(cause, llm.ErrTurnTimeout) || errors.Is(cause, context.DeadlineExceeded) {
+		f = llm.Failure{Reason: llm.ReasonTimeout, Detail: llm.DetailDeadline}
+	}
+	e := run.lastError(run.clock().Now())
+	e.Failure, e.Reason, e.Detail, e.Err = f, f.Reason, f.Detail, cause
+	return run.wrap(ctx, e)
+}
+
+// maybeStillRetrying sends the one status notice when everything so far was overloaded (spec §9).
+func (run *Run) maybeStillRetrying() {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if run.over || run.told || run.plan.Quiet || len(run.trail) == 0 || run.clock().Since(run.begun) < policy.NoticeAfter {
+		return
+	}
+	for _, r := range run.trail {
+		if r.Reason != llm.ReasonOverloaded && r.Reason != llm.ReasonCapability {
+			return
+		}
+	}
+	run.told = true
+	run.host.StillRetrying()
+}

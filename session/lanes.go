@@ -1,0 +1,277 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"understudy/internal/clock"
+)
+
+// Errors of Lanes.
+var (
+	ErrFull     = errors.New("too many messages wait in this conversation")
+	ErrDraining = errors.New("the bot is shutting down and takes no more work")
+)
+
+// Pool is a share of the global limit, so that work in the background cannot starve chat
+// (spec/chat.md §1.4).
+type Pool uint8
+
+// The pools.
+const (
+	Interactive Pool = iota
+	Background       // scheduled tasks
+	Probe
+	pools
+)
+
+// LaneConfig limits Lanes. Zero values are the defaults.
+type LaneConfig struct {
+	MaxInteractive int // parallel turns; default 256
+	MaxBackground  int // default 4
+	MaxProbe       int // default 1
+	Cap            int // waiting tasks per key; default 20
+	MaxWaiting     int // waiting tasks of all keys together; default 10000
+	// Grace is how long Drain waits for turns that it cancelled; default 5 s.
+	Grace time.Duration
+}
+
+func (c LaneConfig) withDefaults() LaneConfig {
+	for _, x := range []struct {
+		field *int
+		value int
+	}{{&c.MaxInteractive, 256}, {&c.MaxBackground, 4}, {&c.MaxProbe, 1}, {&c.Cap, 20}, {&c.MaxWaiting, 10000}} {
+		if *x.field <= 0 {
+			*x.field = x.value
+		}
+	}
+	if c.Grace <= 0 {
+		c.Grace = 5 * time.Second
+	}
+	return c
+}
+
+// Task is one turn, or something else that must not run beside one.
+type Task struct {
+	Pool Pool
+	// Owner is who asked for it, for Stop.
+	Owner string
+	// Front puts it before everything that waits and exempts it from the cap: /new, /reset,
+	// /compact.
+	Front bool
+	// Preempt, if set, cancels the key's active run with this cause.
+	Preempt error
+	// DropOldest makes room in a full queue: the oldest waiting task that is not a Front one is
+	// dropped with ErrFull instead of refusing this one.
+	DropOldest bool
+
+	// Run does it. It must end soon after ctx does; context.Cause tells why it ended.
+	Run func(ctx context.Context)
+	// Dropped is called instead of Run when the task leaves the queue unrun, with the cause:
+	// llm.ErrStopped, llm.ErrShutdown or ErrFull. It may be nil and must not block.
+	Dropped func(cause error)
+
+	queued time.Time
+}
+
+// slowStart is how long a task may wait before the log says so.
+const slowStart = 2 * time.Second
+
+// Lanes runs tasks: those of one key one after the other, those of different keys side by side up
+// to the limit of their pool, keys that wait for a free place in order of arrival.
+//
+// There is no goroutine but those of the tasks that run. A key exists only while it has work:
+//
+//	Submit ──► queue of the key ──► ready (idle, has work) ──► running ──► ended
+//	                ▲                                                       │
+//	                └──────────── the next task of the key goes to the back ┘
+type Lanes struct {
+	cfg   LaneConfig
+	clock clock.Clock
+	log   *slog.Logger
+
+	mu       sync.Mutex // never held while a task's function runs
+	lanes    map[string]*lane
+	ready    [pools][]*lane // idle keys with work, by the pool of their first task
+	running  [pools]int
+	waiting  int
+	draining bool
+	empty    chan struct{} // closed once draining and nothing runs
+}
+
+type lane struct {
+	key    string
+	queue  []*Task
+	active *Task
+	since  time.Time
+	cancel context.CancelCauseFunc
+}
+
+// NewLanes returns lanes without work. log may be nil.
+func NewLanes(cfg LaneConfig, clk clock.Clock, log *slog.Logger) *Lanes {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Lanes{cfg: cfg.withDefaults(), clock: clk, log: log, lanes: map[string]*lane{}, empty: make(chan struct{})}
+}
+
+// Submit queues a task for key and returns at once. It fails with ErrFull or ErrDraining; then
+// neither Run nor Dropped is called.
+func (l *Lanes) Submit(key string, t Task) error {
+	l.mu.Lock()
+	dropped, err := l.submit(key, &t)
+	l.mu.Unlock()
+	drop(dropped, ErrFull)
+	return err
+}
+
+// submit is Submit with mu held; it returns what was dropped to make room.
+func (l *Lanes) submit(key string, t *Task) (dropped []*Task, err error) {
+	if l.draining {
+		return nil, ErrDraining
+	}
+	if l.waiting >= l.cfg.MaxWaiting {
+		return nil, ErrFull
+	}
+	n := l.lanes[key]
+	if n == nil {
+		n = &lane{key: key}
+	}
+	place := n.place()
+	if !t.Front && len(n.queue) >= l.cfg.Cap {
+		i := slices.IndexFunc(n.queue, func(x *Task) bool { return !x.Front })
+		if !t.DropOldest || i < 0 {
+			return nil, ErrFull
+		}
+		oldest := n.queue[i]
+		dropped = l.remove(n, func(x *Task) bool { return x == oldest })
+	}
+	t.queued = l.clock.Now()
+	at := len(n.queue)
+	if t.Front {
+		at = 0 // behind earlier Front tasks
+		for at < len(n.queue) && n.queue[at].Front {
+			at++
+		}
+	}
+	n.queue = slices.Insert(n.queue, at, t)
+	l.lanes[key] = n
+	l.waiting++
+	if t.Preempt != nil && n.active != nil {
+		n.cancel(t.Preempt)
+	}
+	l.move(n, place)
+	l.dispatch()
+	return dropped, nil
+}
+
+// place returns the line of ready keys that n stands in; pools means none.
+func (n *lane) place() Pool {
+	if n.active != nil || len(n.queue) == 0 {
+		return pools
+	}
+	return n.queue[0].Pool
+}
+
+// move puts n, which stood in the given line before it changed, where it belongs now. A key that
+// stays in its line keeps its turn.
+func (l *Lanes) move(n *lane, before Pool) {
+	now := n.place()
+	if now == before {
+		return
+	}
+	if before < pools {
+		l.ready[before] = slices.DeleteFunc(l.ready[before], func(x *lane) bool { return x == n })
+	}
+	if now < pools {
+		l.ready[now] = append(l.ready[now], n)
+	}
+}
+
+// dispatch starts what has a place; mu is held.
+func (l *Lanes) dispatch() {
+	limits := [pools]int{Interactive: l.cfg.MaxInteractive, Background: l.cfg.MaxBackground, Probe: l.cfg.MaxProbe}
+	for p := range l.ready {
+		for l.running[p] < limits[p] && len(l.ready[p]) > 0 {
+			n := l.ready[p][0]
+			l.ready[p] = l.ready[p][1:]
+			l.start(n)
+		}
+	}
+}
+
+// start runs the first task of n; mu is held.
+func (l *Lanes) start(n *lane) {
+	t := n.queue[0]
+	n.queue = slices.Delete(n.queue, 0, 1)
+	l.waiting--
+	l.running[t.Pool]++
+	ctx, cancel := context.WithCancelCause(context.Background())
+	n.active, n.since, n.cancel = t, l.clock.Now(), cancel
+	if waited := n.since.Sub(t.queued); waited > slowStart {
+		l.log.Info("turn waited in its lane", "session_key", n.key, "queued_ms", waited.Milliseconds())
+	}
+	l.clock.Go(func() {
+		defer l.ended(n, t, cancel)
+		t.Run(ctx)
+	})
+}
+
+// ended frees the place of a task, also of one that panicked: one broken turn must not end the
+// conversations of everybody else.
+func (l *Lanes) ended(n *lane, t *Task, cancel context.CancelCauseFunc) {
+	if r := recover(); r != nil {
+		l.log.Error("turn panicked", "session_key", n.key, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+	}
+	cancel(nil)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n.active, n.cancel = nil, nil
+	l.running[t.Pool]--
+	if len(n.queue) == 0 {
+		delete(l.lanes, n.key)
+	}
+	l.move(n, pools)
+	l.dispatch()
+	if l.draining && l.active() == 0 {
+		close(l.empty)
+	}
+}
+
+func (l *Lanes) active() int {
+	sum := 0
+	for _, n := range l.running {
+		sum += n
+	}
+	return sum
+}
+
+// remove takes the waiting tasks that match out of n's queue; mu is held.
+func (l *Lanes) remove(n *lane, match func(*Task) bool) (removed []*Task) {
+	kept := make([]*Task, 0, len(n.queue))
+	for _, t := range n.queue {
+		if match(t) {
+			removed = append(removed, t)
+			continue
+		}
+		kept = append(kept, t)
+	}
+	n.queue = kept
+	l.waiting -= len(removed)
+	return removed
+}
+
+// drop tells tasks that they will not run; mu is not held.
+func drop(tasks []*Task, cause error) {
+	for _, t := range tasks {
+		if t.Dropped != nil {
+			t.Dropped(cause)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package sim
+
+import "understudy/llm"
+
+// lastResult returns the tool result the model is asked to go on from, if the transcript ends in one.
+func lastResult(ms []llm.Message) *llm.ToolResult {
+	if len(ms) == 0 {
+		return nil
+	}
+	parts := ms[len(ms)-1].Parts
+	for i := len(parts) - 1; i >= 0; i-- {
+		if parts[i].ToolResult != nil {
+			return parts[i].ToolResult
+		}
+	}
+	return nil
+}
+
+func lastUserText(ms []llm.Message) string {
+	for i := len(ms) - 1; i >= 0; i-- {
+		if ms[i].Role == llm.RoleUser {
+			return ms[i].PlainText()
+		}
+	}
+	return ""
+}
+
+func firstUserText(ms []llm.Message) string {
+	for _, m := range ms {
+		if m.Role == llm.RoleUser {
+			return m.PlainText()
+		}
+	}
+	return ""
+}
+
+func countRole(ms []llm.Message, role llm.Role) int {
+	n := 0
+	for _, m := range ms {
+		if m.Role == role {
+			n++
+		}
+	}
+	return n
+}
+
+func countCalls(ms []llm.Message) int {
+	n := 0
+	for _, m := range ms {
+		for _, p := range m.Parts {
+			if p.ToolCall != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func countImages(ms []llm.Message) int {
+	n := 0
+	for _, m := range ms {
+		for _, p := range m.Parts {
+			if p.Image != nil {
+				n++
+			}
+		}
+	}
+	return n
+}

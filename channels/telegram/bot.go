@@ -1,0 +1,134 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"understudy/channels"
+)
+
+// Channel is the name of this channel in addresses.
+const Channel = "telegram"
+
+// Offsets keeps how far an account's updates are stored. It belongs to one bot id (Config.BotID):
+// the offset of another bot would make this one deaf.
+type Offsets interface {
+	Load(ctx context.Context) (int64, error) // 0 = nothing stored
+	Save(ctx context.Context, offset int64) error
+}
+
+// Deps are what a Bot needs from outside.
+type Deps struct {
+	Account string // name of the account in addresses; "" = default
+	Offsets Offsets
+	Log     *slog.Logger // nil = discard
+	// Transport makes the HTTP transport; it is called again when connections seem dead. nil = the
+	// network, through Config.Proxy or the proxy of the environment.
+	Transport func() http.RoundTripper
+}
+
+// Bot is one account. It implements channels.Adapter, Editor, Typer, Fetcher and CommandRegistrar.
+// Send and its kin work before and while Run runs.
+type Bot struct {
+	cfg     Config
+	deps    Deps
+	log     *slog.Logger
+	api     *api
+	buttons *buttons
+	texts   *texts
+	answers chan answer
+	running atomic.Bool
+	// threadless are private chats whose topics the server refused (a regression of some servers).
+	threadless *idSet
+}
+
+var (
+	_ channels.Adapter          = (*Bot)(nil)
+	_ channels.Editor           = (*Bot)(nil)
+	_ channels.Typer            = (*Bot)(nil)
+	_ channels.Fetcher          = (*Bot)(nil)
+	_ channels.CommandRegistrar = (*Bot)(nil)
+)
+
+// ErrRunning is returned by Run while another Run of the same Bot has not ended: two polls of one
+// token would end each other.
+var ErrRunning = errors.New("telegram: this account is already running")
+
+// New makes an account from a validated config. It does not connect.
+func New(cfg Config, deps Deps) (*Bot, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("telegram: %w", err)
+	}
+	if deps.Offsets == nil {
+		return nil, errors.New("telegram: a place for the offset is needed")
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Transport == nil {
+		deps.Transport = func() http.RoundTripper { return network(cfg.Proxy) }
+	}
+	return &Bot{
+		cfg:        cfg,
+		deps:       deps,
+		log:        deps.Log.With("channel", Channel, "account", deps.Account),
+		api:        newAPI(cfg, deps.Transport),
+		buttons:    newButtons(),
+		texts:      newTexts(),
+		answers:    make(chan answer, mostAnswers),
+		threadless: newIDSet(),
+	}, nil
+}
+
+// network is the transport to the real server. It speaks HTTP/1.1 only: one dead HTTP/2 connection
+// would hold up all calls at once.
+func network(proxy string) http.RoundTripper {
+	t := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		TLSHandshakeTimeout:   10 * time.Second,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConnsPerHost:   16,
+		ExpectContinueTimeout: time.Second,
+		Protocols:             new(http.Protocols),
+	}
+	t.Protocols.SetHTTP1(true)
+	if u, err := url.Parse(proxy); proxy != "" && err == nil {
+		t.Proxy = http.ProxyURL(u)
+	}
+	return t
+}
+
+// Close frees connections. It is called after Run has ended and no call is under way.
+func (b *Bot) Close() { b.api.closeIdle() }
+
+// Pace of the platform (spec/chat.md §2.4, §9.3 T8).
+const (
+	editInterval = 1200 * time.Millisecond
+	messageEvery = time.Second
+	messageBurst = 3
+	perSecond    = 25
+)
+
+// Traits implements channels.Adapter.
+func (b *Bot) Traits() channels.Traits {
+	return channels.Traits{
+		Channel:       Channel,
+		Account:       b.deps.Account,
+		Markup:        channels.TelegramHTML,
+		TextLimit:     b.cfg.TextChunkLimit,
+		VisibleLimit:  longestText,
+		Edits:         true,
+		EditInterval:  editInterval,
+		References:    true,
+		SilentNotices: true,
+		Pace:          channels.Pace{Every: messageEvery, Burst: messageBurst},
+		Global:        perSecond,
+	}
+}

@@ -1,0 +1,64 @@
+package telegram
+
+import (
+	"hash/maphash"
+	"sync"
+)
+
+// idSet is a set of chat ids for concurrent use.
+type idSet struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+func newIDSet() *idSet { return &idSet{ids: map[string]bool{}} }
+
+// add puts an id into the set and reports whether it is new there.
+func (s *idSet) add(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.ids[id]
+	s.ids[id] = true
+	return !was
+}
+
+func (s *idSet) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ids[id]
+}
+
+const mostTexts = 4096
+
+// texts remembers the fingerprints of recent messages. Telegram reports a message as edited when
+// only its link preview or its reactions changed; those are recognised by their equal text. It
+// belongs to the polling goroutine.
+type texts struct {
+	seed  maphash.Seed
+	known map[string]uint64
+	order []string // ring, oldest at next
+	next  int
+}
+
+func newTexts() *texts {
+	return &texts{seed: maphash.MakeSeed(), known: map[string]uint64{}}
+}
+
+// changed stores the text of a message and reports whether it differs from the one stored before.
+// For a message that is not known it returns true.
+func (t *texts) changed(key, text string) bool {
+	sum := maphash.String(t.seed, text)
+	old, known := t.known[key]
+	t.known[key] = sum
+	if known {
+		return old != sum
+	}
+	if len(t.order) < mostTexts {
+		t.order = append(t.order, key)
+		return true
+	}
+	delete(t.known, t.order[t.next])
+	t.order[t.next] = key
+	t.next = (t.next + 1) % mostTexts
+	return true
+}

@@ -1,0 +1,304 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy/channels"
+	"understudy/chat"
+	"understudy/internal/clock"
+	"understudy/internal/sqlite"
+)
+
+// said is a message that stands in a conversation of the fake platform.
+type said struct {
+	ID, Text, ReplyTo string
+	Class             chat.Class
+	Silent            bool
+	File              string
+	Conversation      string
+}
+
+// platform is an in-memory channel whose failures are scripted. A hook that returns an error of
+// verdict Unsure is asked again after the message was stored, as when a connection is cut.
+type platform struct {
+	traits channels.Traits
+
+	mu     sync.Mutex
+	said   []said
+	calls  []string // "send", "edit 1", "delete 1", "typing", with their times
+	times  []time.Time
+	nextID int
+	keys   map[string]string
+	hang   bool // a send waits for the end of its context
+
+	// Hooks fail the call; nil = it works. Stored tells that the call had its effect.
+	onSend   func(p channels.Piece) (stored bool, err error)
+	onEdit   func(id string, p channels.Piece) error
+	onDelete func(id string) error
+}
+
+func newPlatform() *platform {
+	return &platform{
+		keys: map[string]string{},
+		traits: channels.Traits{
+			Channel: "fake", Markup: channels.Markdown, TextLimit: 1000,
+			Edits: true, EditInterval: 1200 * time.Millisecond, References: true, SilentNotices: true,
+		},
+	}
+}
+
+func (f *platform) Traits() channels.Traits                        { return f.traits }
+func (f *platform) Run(ctx context.Context, _ channels.Sink) error { <-ctx.Done(); return nil }
+func (f *platform) TypingTTL() time.Duration                       { return 5 * time.Second }
+
+func (f *platform) log(call string) {
+	f.calls, f.times = append(f.calls, call), append(f.times, time.Now())
+}
+
+func (f *platform) Send(ctx context.Context, p channels.Piece) (channels.Receipt, error) {
+	if f.hang {
+		<-ctx.Done()
+		return channels.Receipt{}, unsure()
+	}
+	stored, err := true, error(nil)
+	if f.onSend != nil {
+		stored, err = f.onSend(p)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log("send")
+	if err != nil && !stored {
+		return channels.Receipt{}, err
+	}
+	if id, ok := f.keys[p.Key]; ok && f.traits.Idempotent {
+		return channels.Receipt{IDs: []string{id}}, err
+	}
+	f.nextID++
+	id := fmt.Sprint(f.nextID)
+	f.keys[p.Key] = id
+	m := said{ID: id, Text: p.Text, ReplyTo: p.ReplyTo, Class: p.Class, Silent: p.Silent, Conversation: p.To.Conversation}
+	if p.Text == "" {
+		m.Text = p.Plain
+	}
+	if len(p.Media) > 0 {
+		m.File = p.Media[0].Name
+	}
+	f.said = append(f.said, m)
+	if err != nil {
+		return channels.Receipt{}, err
+	}
+	return channels.Receipt{IDs: []string{id}}, nil
+}
+
+func (f *platform) Edit(_ context.Context, _ chat.Address, id string, p channels.Piece) error {
+	var err error
+	if f.onEdit != nil {
+		err = f.onEdit(id, p)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log("edit " + id)
+	if err != nil {
+		return err
+	}
+	for i := range f.said {
+		if f.said[i].ID == id {
+			if f.said[i].Text = p.Text; p.Text == "" {
+				f.said[i].Text = p.Plain
+			}
+			return nil
+		}
+	}
+	return &channels.SendError{Verdict: channels.Missing, Code: "missing"}
+}
+
+func (f *platform) Delete(_ context.Context, _ chat.Address, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log("delete " + id)
+	if f.onDelete != nil {
+		if err := f.onDelete(id); err != nil {
+			return err
+		}
+	}
+	for i := range f.said {
+		if f.said[i].ID == id {
+			f.said = append(f.said[:i], f.said[i+1:]...)
+			return nil
+		}
+	}
+	return &channels.SendError{Verdict: channels.Missing, Code: "missing"}
+}
+
+func (f *platform) Typing(context.Context, chat.Address) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log("typing")
+	return nil
+}
+
+func (f *platform) texts() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []string
+	for _, m := range f.said {
+		out = append(out, m.Text)
+	}
+	return out
+}
+
+func (f *platform) all() []said {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]said(nil), f.said...)
+}
+
+func (f *platform) count(call string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, c := range f.calls {
+		if c == call {
+			n++
+		}
+	}
+	return n
+}
+
+// counters is a Metrics.
+type counters struct {
+	mu                         sync.Mutex
+	sent, failed, noticeFailed int
+}
+
+func (c *counters) Sent(string, chat.Class)           { c.add(&c.sent) }
+func (c *counters) Failed(string, chat.Class, string) { c.add(&c.failed) }
+func (c *counters) NoticeFailed(string)               { c.add(&c.noticeFailed) }
+
+func (c *counters) add(n *int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*n++
+}
+
+// world is a running Service in a bubble.
+type world struct {
+	t       *testing.T
+	s       *Service
+	f       *platform
+	db      *sqlite.DB
+	set     Settings
+	metrics *counters
+	unknown []chat.Outbound
+	stop    context.CancelFunc
+	done    chan struct{}
+}
+
+var home = chat.Address{Channel: "fake", Conversation: "c1", Kind: chat.Direct}
+
+var question = &chat.Inbound{ID: "555", Address: home, Text: "hello?"}
+
+// bubble runs a test with a started Service in a bubble of its own time.
+func bubble(t *testing.T, set Settings, prepare func(f *platform), test func(w *world)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bot.sqlite")
+	synctest.Test(t, func(t *testing.T) {
+		f := newPlatform()
+		if prepare != nil {
+			prepare(f)
+		}
+		w := &world{t: t, f: f, set: set}
+		w.open(path)
+		w.boot()
+		test(w)
+		w.halt()
+		w.close()
+	})
+}
+
+func (w *world) open(path string) {
+	db, err := sqlite.Open(w.t.Context(), path, sqlite.Options{BusyTimeout: -1, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.db = db
+}
+
+func (w *world) close() {
+	if err := w.db.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// boot starts a new Service over the database and the platform, as a new process would.
+func (w *world) boot() {
+	w.t.Helper()
+	w.make()
+	if err := w.s.Recover(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.run()
+}
+
+func (w *world) make() {
+	w.metrics = &counters{}
+	s, err := New(w.t.Context(), Deps{
+		DB: w.db, Log: slog.New(slog.DiscardHandler), Metrics: w.metrics,
+		Unknown: func(_ context.Context, o chat.Outbound, _ bool) { w.unknown = append(w.unknown, o) },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := s.Register(w.f, w.set); err != nil {
+		w.t.Fatal(err)
+	}
+	w.s = s
+}
+
+func (w *world) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop, w.done = cancel, make(chan struct{})
+	go func() {
+		defer close(w.done)
+		if err := w.s.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	}()
+}
+
+func (w *world) halt() {
+	w.stop()
+	<-w.done
+}
+
+// pass lets time pass and everything settle.
+func (w *world) pass(d time.Duration) {
+	if err := (clock.Clock{}).Sleep(w.t.Context(), d); err != nil {
+		w.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (w *world) finish(turn *Turn, o chat.Outbound) {
+	w.t.Helper()
+	if err := turn.Finish(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func answer(text string) chat.Outbound { return chat.Outbound{Class: chat.Assistant, Markdown: text} }
+
+func retryAfter(d time.Duration) error {
+	return &channels.SendError{Verdict: channels.Retry, After: d, Code: "rate_limited", Err: fmt.Errorf("slow down")}
+}
+
+func unsure() error {
+	return &channels.SendError{Verdict: channels.Unsure, Code: "cut", Err: fmt.Errorf("connection cut")}
+}

@@ -1,0 +1,269 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// MaxSeries is the most label combinations that all counters together may have (spec/chat.md §7.4).
+// Further ones are counted under "other".
+const MaxSeries = 2048
+
+// other stands for every label value that is not in its closed list.
+const other = "other"
+
+// MetricsConfig closes the lists of label values that depend on the configuration.
+type MetricsConfig struct {
+	Channels []string // channel names
+	Models   []string // "provider/model" of every configured candidate
+}
+
+// Metrics counts what the bot does (spec/chat.md §7.4). Its methods take plain words and keep what
+// is not in a closed list out of the labels, so no id, key, name or text can get in. All of them
+// are safe for concurrent use and do nothing on a nil *Metrics.
+type Metrics struct {
+	registry *prometheus.Registry
+	lists    map[string][]string // label → allowed values
+
+	mu   sync.Mutex
+	seen map[string]bool // label combinations in use
+
+	received, turns, failovers, notices, deliveries  *prometheus.CounterVec
+	reconnects, limited, probes, compactions, tokens *prometheus.CounterVec
+	turnTime, firstToken, queueWait                  prometheus.Histogram
+	queue, up                                        *prometheus.GaugeVec
+}
+
+// The closed lists of label values that the code itself fixes.
+func fixedLists() map[string][]string {
+	return map[string][]string{
+		"chat_type": {"direct", "group", "channel"},
+		"outcome":   {"ok", "answered", "silent", "failed", "stopped", "aborted", "sent", "unknown", "refused", "suppressed"},
+		"trigger":   {"message", "command", "cron", "heartbeat", "recovery"},
+		"reason": {
+			"auth", "auth_permanent", "billing", "rate_limit", "overloaded", "timeout", "format", "context_overflow",
+			"model_not_found", "session_expired", "refusal", "aborted", "empty_response", "no_error_details",
+			"unclassified", "capability", "internal",
+		},
+		"kind": {
+			"assistant", "heartbeat", "cron", "notice", "command", "error",
+			"fallback", "cleared", "retrying", "compaction", "queue", "restart", "profile",
+		},
+		"error_class": {"none", "retry", "unsure", "refused", "gone", "missing", "too_long", "markup", "moved"},
+		"state":       {"waiting", "running", "outbox"},
+		"type":        {"input", "output", "cache_read", "cache_write", "reasoning"},
+		"method":      {"send", "edit", "delete", "typing", "receive", "upload", "command"},
+	}
+}
+
+// NewMetrics returns counters in a registry of their own, with those of the Go runtime.
+func NewMetrics(c MetricsConfig) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), lists: fixedLists(), seen: map[string]bool{}}
+	m.lists["channel"] = c.Channels
+	m.lists["model"] = c.Models
+	for _, ref := range c.Models {
+		provider, _, _ := strings.Cut(ref, "/")
+		m.lists["provider"] = append(m.lists["provider"], provider)
+	}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.received = m.counter("messages_received_total", "Messages that arrived.", "channel", "chat_type")
+	m.turns = m.counter("turns_total", "Turns that ended.", "channel", "model", "provider", "outcome", "trigger")
+	m.failovers = m.counter("model_failover_total", "Changes to another model within a turn.", "from_model", "to_model", "reason")
+	m.notices = m.counter("notices_total", "Operational notices.", "kind", "outcome")
+	m.deliveries = m.counter("deliveries_total", "Messages handed to a platform.", "channel", "kind", "outcome", "error_class")
+	m.reconnects = m.counter("channel_reconnects_total", "Times a connection was lost.", "channel")
+	m.limited = m.counter("rate_limited_total", "Calls a platform asked to slow down.", "channel", "method")
+	m.probes = m.counter("probe_total", "Probes of models that had failed.", "provider", "outcome")
+	m.compactions = m.counter("compactions_total", "Compactions of a transcript.", "outcome")
+	m.tokens = m.counter("tokens_total", "Tokens used.", "provider", "model", "type")
+	m.turnTime = m.histogram("turn_duration_seconds", "Time from a turn's start to its end.")
+	m.firstToken = m.histogram("first_token_seconds", "Time from a turn's start to its first text.")
+	m.queueWait = m.histogram("queue_wait_seconds", "Time a message waited for its turn.")
+	m.queue = m.gauge("queue_depth", "Messages by state.", "state")
+	m.up = m.gauge("channel_up", "Whether the account is connected.", "channel", "account")
+	return m
+}
+
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "bot", Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+func (m *Metrics) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "bot", Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+func (m *Metrics) histogram(name, help string) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: "bot", Name: name, Help: help, Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
+	})
+	m.registry.MustRegister(h)
+	return h
+}
+
+// Handler serves the text format.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// known returns v if the closed list of label holds it, else "other".
+func (m *Metrics) known(label, v string) string {
+	if slices.Contains(m.lists[label], v) {
+		return v
+	}
+	return other
+}
+
+// labels closes every value, and keeps the number of combinations below MaxSeries. The arguments
+// are pairs of a list's name and a value.
+func (m *Metrics) labels(name string, pairs ...string) []string {
+	values := make([]string, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		values = append(values, m.known(pairs[i], pairs[i+1]))
+	}
+	key := name + "\x00" + strings.Join(values, "\x00")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.seen[key] && len(m.seen) >= MaxSeries {
+		for i := range values {
+			values[i] = other
+		}
+		return values
+	}
+	m.seen[key] = true
+	return values
+}
+
+// MessageReceived counts a message that arrived; kind is a chat.Kind.
+func (m *Metrics) MessageReceived(channel, kind string) {
+	if m != nil {
+		m.received.WithLabelValues(m.labels("received", "channel", channel, "chat_type", kind)...).Inc()
+	}
+}
+
+// Turn is a finished turn for the metrics. A duration of 0 is not observed.
+type Turn struct {
+	Channel string
+	Model   string // "provider/model"
+	Outcome string // answered, silent, failed, stopped
+	Trigger string // message, command, cron, heartbeat, recovery
+
+	Duration, FirstToken, Waited time.Duration
+}
+
+// TurnEnded counts a turn and its times.
+func (m *Metrics) TurnEnded(t Turn) {
+	if m == nil {
+		return
+	}
+	provider, _, _ := strings.Cut(t.Model, "/")
+	m.turns.WithLabelValues(m.labels("turns", "channel", t.Channel, "model", t.Model, "provider", provider,
+		"outcome", t.Outcome, "trigger", t.Trigger)...).Inc()
+	for _, o := range []struct {
+		h prometheus.Histogram
+		d time.Duration
+	}{{m.turnTime, t.Duration}, {m.firstToken, t.FirstToken}, {m.queueWait, t.Waited}} {
+		if o.d > 0 {
+			o.h.Observe(o.d.Seconds())
+		}
+	}
+}
+
+// ModelFailover counts a change of model; both are "provider/model", reason an llm.Reason.
+func (m *Metrics) ModelFailover(from, to, reason string) {
+	if m != nil {
+		m.failovers.WithLabelValues(m.labels("failovers", "model", from, "model", to, "reason", reason)...).Inc()
+	}
+}
+
+// Notice counts an operational notice.
+func (m *Metrics) Notice(kind, outcome string) {
+	if m != nil {
+		m.notices.WithLabelValues(m.labels("notices", "kind", kind, "outcome", outcome)...).Inc()
+	}
+}
+
+// Delivery counts a message handed to a platform; kind is a chat.Class's name.
+func (m *Metrics) Delivery(channel, kind, outcome, errorClass string) {
+	if m != nil {
+		m.deliveries.WithLabelValues(m.labels("deliveries", "channel", channel, "kind", kind,
+			"outcome", outcome, "error_class", errorClass)...).Inc()
+	}
+}
+
+// ChannelUp records the connection of an account; it is labelled by its place in the
+// configuration, since account names are the operator's own words.
+func (m *Metrics) ChannelUp(channel string, account int, connected bool) {
+	if m == nil {
+		return
+	}
+	values := m.labels("up", "channel", channel)
+	value := 0.0
+	if connected {
+		value = 1
+	}
+	m.up.WithLabelValues(append(values, place(account))...).Set(value)
+}
+
+// place names small numbers and lumps the rest together.
+func place(n int) string {
+	if n < 0 || n > 9 {
+		return other
+	}
+	return string(rune('0' + n))
+}
+
+// ChannelReconnect counts a lost connection.
+func (m *Metrics) ChannelReconnect(channel string) {
+	if m != nil {
+		m.reconnects.WithLabelValues(m.labels("reconnects", "channel", channel)...).Inc()
+	}
+}
+
+// RateLimited counts a call that a platform asked to slow down.
+func (m *Metrics) RateLimited(channel, method string) {
+	if m != nil {
+		m.limited.WithLabelValues(m.labels("limited", "channel", channel, "method", method)...).Inc()
+	}
+}
+
+// Probe counts a probe of a model that had failed.
+func (m *Metrics) Probe(provider, outcome string) {
+	if m != nil {
+		m.probes.WithLabelValues(m.labels("probes", "provider", provider, "outcome", outcome)...).Inc()
+	}
+}
+
+// Compaction counts a compaction.
+func (m *Metrics) Compaction(outcome string) {
+	if m != nil {
+		m.compactions.WithLabelValues(m.labels("compactions", "outcome", outcome)...).Inc()
+	}
+}
+
+// Tokens counts used tokens by kind: input, output, cache_read, cache_write, reasoning. Model is
+// "provider/model".
+func (m *Metrics) Tokens(model, kind string, n int) {
+	if m == nil || n <= 0 {
+		return
+	}
+	provider, _, _ := strings.Cut(model, "/")
+	m.tokens.WithLabelValues(m.labels("tokens", "provider", provider, "model", model, "type", kind)...).Add(float64(n))
+}
+
+// QueueDepth records how many messages are in a state: waiting, running, outbox.
+func (m *Metrics) QueueDepth(state string, n int) {
+	if m != nil {
+		m.queue.WithLabelValues(m.labels("queue", "state", state)...).Set(float64(n))
+	}
+}

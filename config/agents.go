@@ -1,0 +1,117 @@
+package config
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"understudy/failover/policy"
+	"understudy/llm"
+)
+
+// Agents is the `agents` section.
+type Agents struct {
+	Defaults AgentDefaults `yaml:"defaults"`
+	List     []AgentEntry  `yaml:"list"`
+}
+
+// AgentDefaults is what holds for every agent that does not say otherwise.
+type AgentDefaults struct {
+	Model      ModelChoice `yaml:"model"`
+	ImageModel ModelChoice `yaml:"imageModel"`
+	Heartbeat  Heartbeat   `yaml:"heartbeat"`
+	// Models gives models short names; the key is the reference.
+	Models      map[string]ModelEntry `yaml:"models"`
+	ModelPolicy ModelPolicy           `yaml:"modelPolicy"`
+	// TimeoutSeconds limits a whole turn; nil = 600, 0 = no limit.
+	TimeoutSeconds *int   `yaml:"timeoutSeconds"`
+	SystemPrompt   string `yaml:"systemPrompt"`
+	// UserTimezone is an IANA name such as Europe/Berlin; "" = the host's zone.
+	UserTimezone string `yaml:"userTimezone"`
+	// MaxConcurrent is how many turns may run at once over all chats.
+	MaxConcurrent int `yaml:"maxConcurrent"`
+}
+
+// AgentEntry is one agent of `agents.list`. What it leaves out comes from the defaults, except
+// that a model of its own brings no fallbacks along (spec/failover.md §3).
+type AgentEntry struct {
+	ID           string       `yaml:"id" required:"true"`
+	Default      bool         `yaml:"default"`
+	Model        *ModelChoice `yaml:"model"`
+	ImageModel   *ModelChoice `yaml:"imageModel"`
+	Heartbeat    *Heartbeat   `yaml:"heartbeat"`
+	SystemPrompt *string      `yaml:"systemPrompt"`
+}
+
+// ModelChoice is a model and the ones that may step in for it, written as a plain reference or as
+// {primary, fallbacks}.
+type ModelChoice struct {
+	Primary string `yaml:"primary"`
+	// Fallbacks is nil when not written and empty when written as [].
+	Fallbacks []string `yaml:"fallbacks"`
+}
+
+// decodeNode accepts both shapes.
+func (m *ModelChoice) decodeNode(d *decoder, n ast.Node, path string) {
+	if _, err := scalarText(n); err == nil {
+		d.scalar(n, reflect.ValueOf(&m.Primary).Elem(), path)
+		return
+	}
+	d.section(n, reflect.ValueOf(m).Elem(), path)
+}
+
+// ModelEntry is what `agents.defaults.models` says about one model.
+type ModelEntry struct {
+	Alias string `yaml:"alias"`
+}
+
+// ModelPolicy limits what users may select. It never filters configured fallbacks.
+type ModelPolicy struct {
+	// Allow lists references in which * stands for anything; nil = every model, [] = none.
+	Allow []string `yaml:"allow"`
+}
+
+// Heartbeat is the `heartbeat` section of an agent (spec/chat.md §6.1).
+type Heartbeat struct {
+	Model string `yaml:"model"`
+	// Every is the interval; nil = 30 minutes, 0 = off. A bare number counts minutes.
+	Every *Minutes `yaml:"every"`
+}
+
+// Minutes is a duration for which a bare number counts minutes.
+type Minutes time.Duration
+
+// decodeNode reads 30m, 2h or a number of minutes.
+func (m *Minutes) decodeNode(d *decoder, n ast.Node, path string) {
+	if dur, ok := d.duration(n, path, time.Minute); ok {
+		*m = Minutes(dur)
+	}
+}
+
+// Agent is what holds for one agent after defaults, aliases and references were resolved.
+type Agent struct {
+	ID           string
+	Default      bool
+	Models       policy.Models
+	ImageModels  policy.Models // Primary is zero when no image model is configured
+	Heartbeat    AgentHeartbeat
+	SystemPrompt string
+	// Timeout limits a whole turn; 0 = no limit.
+	Timeout  time.Duration
+	Timezone *time.Location
+}
+
+// AgentHeartbeat says how often an agent looks around unasked, and with which model.
+type AgentHeartbeat struct {
+	Model llm.ModelRef  // zero = the agent's own
+	Every time.Duration // 0 = off
+}
+
+// Defaults of the agents section.
+const (
+	defaultTurnTimeout    = 600 * time.Second
+	defaultHeartbeatEvery = 30 * time.Minute
+	defaultMaxConcurrent  = 256
+	defaultAgentID        = "main"
+)

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"understudy/channels/telegram"
+	"understudy/failover/policy"
+	"understudy/internal/secret"
+	"understudy/llm"
+)
+
+// Config is one validated configuration. It is immutable: nobody may write to what it holds or
+// returns. The embedded File is what was written, with defaults filled in; the methods say what it
+// means.
+type Config struct {
+	File
+	// Env is what the environment sets.
+	Env Env
+	// Path is the file this came from; "" = no file, only defaults.
+	Path string
+	// Unavailable lists what is switched off because a secret could not be resolved.
+	Unavailable []Unavailable
+
+	rules        policy.Rules
+	pools        map[string]policy.Pool
+	aliases      map[string]llm.ModelRef // by lower-case alias
+	listed       []llm.ModelRef          // keys of agents.defaults.models
+	allow        []string                // nil = everything
+	agents       map[string]Agent
+	agentIDs     []string
+	defaultAgent string
+	anyProvider  bool
+	secrets      []secret.String
+	plaintext    []string
+	telegram     map[string]telegram.Config // what runs, by account
+	stamp        stamp                      // of the file when it was read
+}
+
+// Unavailable names a provider, a channel or one account of a channel whose secret could not be
+// resolved. It is switched off; everything else runs (spec/chat.md §7.7).
+type Unavailable struct {
+	Provider         string
+	Channel, Account string // Account "" = the channel's default account
+	Problem          Problem
+}
+
+// Secrets returns the secrets the configuration resolved, for exact replacement in logs
+// (spec/chat.md §7.5); those of fewer than six characters are not among them.
+func (c *Config) Secrets() []secret.String { return slices.Clone(c.secrets) }
+
+// Plaintext returns the keys whose secret is written in the file itself instead of referred to.
+func (c *Config) Plaintext() []string { return slices.Clone(c.plaintext) }
+
+// WithModel returns a copy in which agents that have no model of their own use m: what discovery
+// found when nothing is configured.
+func (c *Config) WithModel(m policy.Models) *Config {
+	n := *c
+	n.agents = maps.Clone(c.agents)
+	for id, a := range n.agents {
+		if a.Models.Primary.IsZero() {
+			a.Models = m
+			n.agents[id] = a
+		}
+	}
+	return &n
+}

@@ -1,0 +1,135 @@
+package config
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// How a changed file is noticed (spec/chat.md §7.6).
+const (
+	pollEvery   = 2 * time.Second
+	settleFor   = 500 * time.Millisecond
+	longestWait = 10 * time.Second // for a file that keeps changing
+)
+
+// Change is the outcome of a reload: a new configuration, or the reason why the old one stays.
+type Change struct {
+	Config   *Config
+	Warnings []Warning
+	Err      error
+}
+
+// Watcher reloads the configuration when its file changes or when it is told to. It looks at the
+// path again every time, so editors and tools that replace the file by renaming are noticed too.
+// A file that was found at the start is never exchanged for one in another place.
+type Watcher struct {
+	load func() (*Config, []Warning, error)
+	stat func() stamp
+	last stamp
+	kick chan struct{}
+}
+
+// NewWatcher returns a Watcher for the file that loaded came from. Opts are those of its Load.
+func NewWatcher(opts Options, loaded *Config) *Watcher {
+	path := func() string {
+		if loaded.Path != "" {
+			return loaded.Path
+		}
+		return Locate(opts)
+	}
+	return &Watcher{
+		load: func() (*Config, []Warning, error) {
+			if p := path(); p != "" {
+				return loadFile(p, opts)
+			}
+			return parse("", nil, opts)
+		},
+		stat: func() stamp {
+			p := path()
+			info, err := os.Stat(p)
+			if p == "" || err != nil {
+				return stamp{}
+			}
+			return stampOf(p, info)
+		},
+		last: loaded.stamp,
+		kick: make(chan struct{}, 1),
+	}
+}
+
+// Reload asks for a reload now, whether or not the file changed: SIGHUP, or a new secret behind a
+// reference. It does not wait; requests that come while one is pending are one.
+func (w *Watcher) Reload() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Run calls apply with the outcome of every reload, one after the other, until ctx ends.
+func (w *Watcher) Run(ctx context.Context, apply func(Change)) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.kick:
+			w.last = w.stat()
+		case <-tick.C:
+			now := w.stat()
+			if now == w.last {
+				continue
+			}
+			settled, ok := w.settle(ctx, now)
+			if !ok {
+				return
+			}
+			if settled == w.last {
+				continue // replaced and put back, or a gap while it was renamed
+			}
+			w.last = settled
+		}
+		var c Change
+		c.Config, c.Warnings, c.Err = w.load()
+		apply(c)
+	}
+}
+
+// settle waits until the file has stopped changing. It reports false when ctx ended first.
+func (w *Watcher) settle(ctx context.Context, s stamp) (stamp, bool) {
+	timer := time.NewTimer(settleFor)
+	defer timer.Stop()
+	for waited := settleFor; ; waited += settleFor {
+		select {
+		case <-ctx.Done():
+			return s, false
+		case <-timer.C:
+		}
+		now := w.stat()
+		if now == s || waited >= longestWait {
+			return now, true
+		}
+		s = now
+		timer.Reset(settleFor)
+	}
+}
+
+// stamp tells whether a file is still the same; zero = there is none.
+type stamp struct {
+	path     string
+	modified int64 // nanoseconds
+	size     int64
+	inode    uint64
+}
+
+func stampOf(path string, info fs.FileInfo) stamp {
+	s := stamp{path: path, modified: info.ModTime().UnixNano(), size: info.Size()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.inode = st.Ino
+	}
+	return s
+}

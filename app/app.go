@@ -1,0 +1,223 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"understudy/authstore"
+	"understudy/channels/console"
+	"understudy/channels/web"
+	"understudy/commands"
+	"understudy/config"
+	"understudy/delivery"
+	"understudy/failover"
+	"understudy/gateway"
+	"understudy/inbound"
+	"understudy/internal/redact"
+	"understudy/internal/sqlite"
+	"understudy/provider/sim"
+	"understudy/reply"
+	"understudy/session"
+)
+
+// ErrRunning tells that another process serves the state directory.
+var ErrRunning = errors.New("another bot serves this state directory")
+
+// App is one bot.
+type App struct {
+	opts    Options
+	log     *slog.Logger
+	hide    *redact.Redactor
+	state   string // directory
+	started time.Time
+	lock    *os.File
+	current atomic.Pointer[snapshot]
+	watcher *config.Watcher
+	sim     *sim.Sim
+
+	db       *sqlite.DB
+	sessions *session.Store
+	auth     stores
+	lanes    *session.Lanes
+	failover *failover.Runner
+	reply    *reply.Runner
+	commands *commands.Registry
+	inbound  *inbound.Pipeline
+	delivery *delivery.Service
+	metrics  *gateway.Metrics
+	gateway  *gateway.Server // nil when off
+	control  *gateway.Control
+	web      *web.Adapter
+	consoles []*console.Adapter
+	accounts []account
+
+	phase    atomic.Int32 // phaseStarting, …
+	states   connections
+	work     sync.WaitGroup // commands under way
+	waiting  sync.Map       // turn id → *delivery.Turn, from queueing to the turn's begin
+	reloaded atomic.Pointer[string]
+}
+
+// The phases of an App's life.
+const (
+	phaseStarting int32 = iota
+	phaseReady
+	phaseDraining
+)
+
+// New builds a bot: it reads the configuration, takes the state directory and opens everything, but
+// answers nobody before Run. On an error nothing stays open.
+func New(ctx context.Context, opts Options) (_ *App, err error) {
+	cfg, warnings, err := config.Load(loadOptions(opts))
+	if err != nil {
+		return nil, err
+	}
+	a := &App{opts: opts, state: cfg.Env.StateDir, started: opts.Clock.Now(), sim: opts.Sim}
+	if a.state == "" {
+		return nil, fmt.Errorf("there is no home directory; set %s to a directory for the bot's data", config.StateDirVar)
+	}
+	a.log = a.logger(cfg)
+	for _, w := range warnings {
+		a.log.WarnContext(ctx, "config_warning", "problem", w.String())
+	}
+	if a.sim == nil {
+		a.sim = sim.New(sim.Config{Clock: opts.Clock})
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.lock, err = takeState(a.state); err != nil {
+		return nil, err
+	}
+	snap, err := a.newSnapshot(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.current.Store(snap)
+	a.watcher = config.NewWatcher(loadOptions(opts), cfg)
+	a.auth = stores{open: a.openAuth, main: cfg.DefaultAgent()}
+	a.db, err = sqlite.Open(ctx, filepath.Join(a.state, "state", "bot.sqlite"), sqlite.Options{BusyTimeout: opts.BusyTimeout, Log: a.log})
+	if err != nil {
+		return nil, err
+	}
+	if a.sessions, err = session.New(ctx, a.db, session.Deps{Clock: opts.Clock}); err != nil {
+		return nil, err
+	}
+	// Opened now so that a foreign or damaged file is told at the start, not at the first message.
+	if _, err := a.auth.get(ctx, cfg.DefaultAgent()); err != nil {
+		var foreign *sqlite.ForeignError
+		if errors.As(err, &foreign) {
+			return nil, err
+		}
+		a.log.ErrorContext(ctx, "auth_store_unavailable", "agent", cfg.DefaultAgent(), "error", err.Error())
+	}
+	return a, a.wire(ctx)
+}
+
+// wire connects the rooms.
+func (a *App) wire(ctx context.Context) error {
+	cfg := a.cfg()
+	a.metrics = gateway.NewMetrics(gateway.MetricsConfig{Channels: channelNames(), Models: refStrings(a.current.Load().known())})
+	a.lanes = session.NewLanes(session.LaneConfig{MaxInteractive: cfg.Agents.Defaults.MaxConcurrent}, a.opts.Clock, a.log)
+	a.failover = failover.New(failover.Deps{
+		Store:    a.auth.failover,
+		Models:   func() failover.Models { return a.current.Load() },
+		Settings: func() *failover.Settings { return a.current.Load().settings },
+		Clock:    a.opts.Clock, Log: a.log, Observer: observer{a.metrics},
+	})
+	a.commands = commands.New(a.commandDeps())
+	var err error
+	a.delivery, err = delivery.New(ctx, delivery.Deps{
+		DB: a.db, Clock: a.opts.Clock, Log: a.log, Metrics: counters{a.metrics}, Unknown: a.uncertain, Moved: a.moved,
+	})
+	if err != nil {
+		return err
+	}
+	a.reply = reply.New(a.replyDeps())
+	a.inbound, err = inbound.New(ctx, a.access(cfg), inbound.Deps{
+		DB: a.db, Log: a.log, Handler: a, Send: a.delivery.Send, Answer: a.answerState,
+		IsCommand: func(text string) bool { _, ok := a.commands.Match(text); return ok },
+		Status:    a.states.set,
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.openChannels(ctx, cfg); err != nil {
+		return err
+	}
+	return a.openDoors(cfg)
+}
+
+// openDoors binds the control socket and the HTTP listener.
+func (a *App) openDoors(cfg *config.Config) error {
+	var err error
+	a.control, err = gateway.NewControl(filepath.Join(a.state, gateway.ControlSocket), gateway.ControlDeps{
+		Status: a, Reload: a.reload, Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.control.Handle(console.Route, console.Handler(a.consoles...))
+	a.control.Handle(console.Route+"/", console.Handler(a.consoles...))
+	if a.opts.Listen == "off" {
+		return nil
+	}
+	door := cfg.Gateway
+	if a.opts.Listen != "" {
+		door.Listen = a.opts.Listen
+	}
+	if a.gateway, err = gateway.New(door, gateway.Deps{Status: a, Metrics: a.metrics, Log: a.log}); err != nil {
+		return err
+	}
+	a.gateway.Handle("/api/", gateway.Owner, a.web.Handler())
+	return nil
+}
+
+func (a *App) cfg() *config.Config { return a.current.Load().cfg }
+
+// openAuth opens the credential store of an agent.
+func (a *App) openAuth(ctx context.Context, agent string, base *authstore.Store) (*authstore.Store, error) {
+	return authstore.Open(ctx, authstore.Path(a.state, agent), authstore.Deps{
+		Clock: a.opts.Clock, Default: base, Log: a.log, BusyTimeout: a.opts.BusyTimeout,
+	})
+}
+
+// Close frees everything. Run has returned, or was never called.
+func (a *App) Close() error {
+	var errs []error
+	if a.gateway != nil && a.phase.Load() == phaseStarting {
+		errs = append(errs, a.gateway.Close())
+	}
+	if a.control != nil && a.phase.Load() == phaseStarting {
+		errs = append(errs, a.control.Close())
+	}
+	for _, x := range a.accounts {
+		if c, ok := x.adapter.(interface{ Close() }); ok {
+			c.Close()
+		}
+	}
+	errs = append(errs, a.auth.close())
+	if a.db != nil {
+		errs = append(errs, a.db.Close())
+	}
+	if s := a.current.Load(); s != nil {
+		s.registry.Close()
+	}
+	if a.lock != nil {
+		errs = append(errs, a.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func loadOptions(o Options) config.Options {
+	return config.Options{Path: o.Config, Env: o.Env, InsecurePerms: o.InsecurePerms}
+}

@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"understudy/commands"
+	"understudy/config"
+	"understudy/failover/policy"
+	"understudy/llm"
+	"understudy/reply"
+)
+
+// commandDeps says what the commands work with.
+func (a *App) commandDeps() commands.Deps {
+	d := commands.Deps{
+		Sessions: a.sessions, Lanes: a.lanes, Models: selectable{a}, Health: a.health,
+		Compact: func(ctx context.Context, c commands.Call, focus string) (before, after int, err error) {
+			return a.reply.Compact(ctx, reply.Request{Agent: c.Agent, Key: c.Key, Parent: c.Parent, To: c.To}, focus)
+		},
+		Problems: a.problems,
+		Channels: func() []commands.Channel {
+			var list []commands.Channel
+			for _, s := range a.states.all() {
+				name := s.Channel
+				if s.Account != "" {
+					name += "/" + s.Account
+				}
+				list = append(list, commands.Channel{Name: name, State: string(s.State)})
+			}
+			return list
+		},
+		Clock: a.opts.Clock, Log: a.log, Version: a.opts.Version, Started: a.started,
+		Zone: func(agent string) *time.Location { return a.cfg().Agent(agent).Timezone },
+	}
+	if a.current.Load().hasSim() {
+		d.Sim = a.sim.Run
+	}
+	return d
+}
+
+// health is what is known about an agent's credentials.
+func (a *App) health(ctx context.Context, agent string) (policy.Snapshot, error) {
+	store, err := a.auth.get(ctx, agent)
+	if err != nil {
+		return policy.Snapshot{}, err
+	}
+	return store.Snapshot(ctx)
+}
+
+// problems lists what the operator should know, for /status and the page.
+func (a *App) problems(ctx context.Context) []string {
+	var list []string
+	if p := a.reloadProblem(); p != "" {
+		list = append(list, "The newest configuration is not in use: "+p)
+	}
+	for agent, err := range a.auth.problems() {
+		text := err.Error()
+		var public interface{ Public() string }
+		if errors.As(err, &public) {
+			text = public.Public()
+		}
+		list = append(list, fmt.Sprintf("The credentials of agent %s cannot be read; I use the keys of the environment. %s", agent, text))
+	}
+	for _, u := range a.cfg().Unavailable {
+		list = append(list, u.Problem.String())
+	}
+	slices.Sort(list)
+	return list
+}
+
+// tools are the built-in functions for models.
+func (a *App) tools() []reply.Tool {
+	t := a.commands.SessionStatus()
+	return []reply.Tool{{
+		Tool: llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema},
+		Run: func(ctx context.Context, c reply.Call) (string, error) {
+			return t.Run(ctx, c.Agent, c.Session, c.Input)
+		},
+	}}
+}
+
+// selectable answers what can be selected, from the configuration of the moment.
+type selectable struct{ a *App }
+
+// Agent implements commands.Models.
+func (s selectable) Agent(id string) policy.Models { return s.a.cfg().Agent(id).Models }
+
+// Resolve implements commands.Models.
+func (s selectable) Resolve(ctx context.Context, agent, text string) (commands.Choice, error) {
+	snap := s.a.current.Load()
+	choice, err := snap.cfg.Resolve(text, config.Known{
+		Profile: func(id llm.ProfileID) bool { return s.ProfileExists(ctx, agent, id) },
+		Bare: func(id string) []llm.ModelRef {
+			return slices.DeleteFunc(snap.known(), func(r llm.ModelRef) bool { return r.Model != id })
+		},
+	})
+	switch {
+	case errors.Is(err, config.ErrWrongProvider):
+		return commands.Choice{}, errors.New("The profile belongs to another provider.") //nolint:staticcheck // a sentence for chat
+	case err != nil:
+		return commands.Choice{}, fmt.Errorf("I don't know %q. Try /models.", text) //nolint:staticcheck // a sentence for chat
+	}
+	if _, err := snap.Client(choice.Ref.Provider); err != nil {
+		return commands.Choice{}, fmt.Errorf("I don't know %q. Try /models.", text) //nolint:staticcheck // a sentence for chat
+	}
+	return commands.Choice{Ref: choice.Ref, Profile: choice.Profile, Guessed: choice.Guessed}, nil
+}
+
+// ProfileExists implements commands.Models.
+func (s selectable) ProfileExists(ctx context.Context, agent string, id llm.ProfileID) bool {
+	if p, _, ok := s.a.current.Load().Virtual(id.Provider()); ok && p.ID == id {
+		return true
+	}
+	snap, err := s.a.health(ctx, agent)
+	return err == nil && slices.ContainsFunc(snap.Profiles, func(p policy.Profile) bool { return p.ID == id })
+}
+
+// Allowed implements commands.Models.
+func (s selectable) Allowed(ref llm.ModelRef) bool { return s.a.cfg().Allowed(ref) }
+
+// Known implements commands.Models.
+func (s selectable) Known() []llm.ModelRef { return s.a.current.Load().known() }
+
+// Alias implements commands.Models.
+func (s selectable) Alias(ref llm.ModelRef) string { return s.a.cfg().Alias(ref) }
+
+// Info implements commands.Models.
+func (s selectable) Info(ref llm.ModelRef) commands.Info {
+	return commands.Info{ContextWindow: s.a.current.Load().Info(ref).ContextWindow}
+}
+
+// Profiles implements commands.Models.
+func (s selectable) Profiles(ctx context.Context, agent string, ref llm.ModelRef) []llm.ProfileID {
+	snap := s.a.current.Load()
+	health, err := s.a.health(ctx, agent)
+	if err != nil {
+		health = policy.Snapshot{}
+	}
+	return snap.profiles(health, ref, s.a.opts.Clock.Now())
+}

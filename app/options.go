@@ -1,0 +1,49 @@
+package app
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"understudy/internal/clock"
+	"understudy/provider/sim"
+)
+
+// Options say how a bot is started.
+type Options struct {
+	Version string
+	// Config is the file named with --config; "" = search (spec/chat.md §12 D12).
+	Config string
+	// Listen replaces gateway.listen; "" = as configured. "off" opens no HTTP listener.
+	Listen string
+	// Env looks up environment variables; nil = the process environment.
+	Env func(string) (string, bool)
+	// Log receives the log; nil = as configured, on standard error.
+	Log *slog.Logger
+	// Out receives the few lines that a start prints for a person; nil = nobody.
+	Out io.Writer
+	// InsecurePerms accepts a configuration with secrets that other users can read.
+	InsecurePerms bool
+
+	// What tests replace. The zero values are the real thing.
+	Clock     clock.Clock
+	Transport func(provider string) http.RoundTripper // of model APIs
+	Telegram  func() http.RoundTripper                // of the Telegram API
+	Sim       *sim.Sim
+	// BusyTimeout is sqlite.Options.BusyTimeout: negative in synctest bubbles.
+	BusyTimeout time.Duration
+}
+
+func (o Options) env() func(string) (string, bool) {
+	if o.Env != nil {
+		return o.Env
+	}
+	return os.LookupEnv
+}
+
+func (o Options) getenv(name string) string {
+	v, _ := o.env()(name)
+	return v
+}

@@ -1,0 +1,156 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"understudy/config"
+	"understudy/failover"
+	"understudy/failover/policy"
+	"understudy/llm"
+	"understudy/provider"
+	"understudy/provider/anthropic"
+	"understudy/provider/discover"
+	"understudy/provider/openai"
+	"understudy/provider/sim"
+	"understudy/reply"
+)
+
+// snapshot is one configuration with what was built from it. It never changes; a reload makes a
+// new one, and who holds the old one keeps a consistent view.
+type snapshot struct {
+	cfg      *config.Config
+	registry *provider.Registry
+	settings *failover.Settings
+	found    discover.Result // when no model is configured
+	getenv   func(string) string
+}
+
+// newSnapshot builds what a configuration needs. Without a configured model it looks for some.
+func (a *App) newSnapshot(ctx context.Context, cfg *config.Config) (*snapshot, error) {
+	s := &snapshot{cfg: cfg, getenv: a.opts.getenv}
+	catalogue := provider.NewCatalogue()
+	providers := maps.Clone(cfg.Models.Providers)
+	if cfg.Agent("").Models.Primary.IsZero() {
+		s.found = discover.Find(ctx, discover.Deps{Getenv: a.opts.getenv})
+		s.cfg = cfg.WithModel(policy.Models{Primary: s.found.Primary, Fallbacks: s.found.Fallbacks})
+		for _, f := range s.found.Providers {
+			if _, configured := providers[f.Provider]; configured || f.BaseURL == "" {
+				continue
+			}
+			if providers == nil {
+				providers = map[string]provider.Config{}
+			}
+			providers[f.Provider] = provider.Config{BaseURL: f.BaseURL}
+		}
+	}
+	registry, err := provider.New(providers, provider.Deps{
+		Factories: map[provider.API]provider.Factory{
+			provider.OpenAIChat:        openai.New,
+			provider.OpenAIResponses:   openai.New,
+			provider.AnthropicMessages: anthropic.New,
+			provider.Simulated:         func(provider.Spec) (llm.Client, error) { return a.sim, nil },
+		},
+		Transport: a.opts.Transport,
+		Catalogue: catalogue,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("models.providers: %w", err)
+	}
+	s.registry = registry
+	s.settings = &failover.Settings{
+		Rules: cfg.Rules(), Order: map[string][]llm.ProfileID{}, Declared: map[string][]policy.Declared{}, SkipTTL: cfg.Env.SkipTTL,
+	}
+	for _, id := range cfg.AuthProviders() {
+		pool := cfg.Pool(id)
+		if pool.Configured != nil {
+			s.settings.Order[id] = pool.Configured
+		}
+		if pool.Declared != nil {
+			s.settings.Declared[id] = pool.Declared
+		}
+	}
+	return s, nil
+}
+
+// Client implements failover.Models. The offline models are callable only where they were found or
+// configured (spec/chat.md §12 D14).
+func (s *snapshot) Client(id string) (llm.Client, error) {
+	if id == sim.Provider && !s.hasSim() {
+		return nil, fmt.Errorf("%w %q", provider.ErrUnknownProvider, id)
+	}
+	return s.registry.Client(id)
+}
+
+func (s *snapshot) hasSim() bool {
+	_, configured := s.cfg.Models.Providers[sim.Provider]
+	return configured || s.found.Source == discover.SourceSim
+}
+
+// Info implements failover.Models.
+func (s *snapshot) Info(ref llm.ModelRef) failover.ModelInfo {
+	m := s.registry.Model(ref)
+	return failover.ModelInfo{Known: m.Known, Images: m.Images, ContextWindow: m.ContextWindow}
+}
+
+// IdleTimeout implements failover.Models.
+func (s *snapshot) IdleTimeout(id string) time.Duration { return s.registry.IdleTimeout(id) }
+
+// Virtual implements failover.Models.
+func (s *snapshot) Virtual(id string) (policy.Profile, llm.Credential, bool) {
+	cred, ok := s.registry.Credential(id, s.getenv)
+	if !ok {
+		return policy.Profile{}, llm.Credential{}, false
+	}
+	return policy.Profile{ID: cred.Profile, Kind: cred.Kind, HasSecret: !cred.Secret.IsZero()}, cred, true
+}
+
+// known returns every model the bot can name, the configured ones first.
+func (s *snapshot) known() []llm.ModelRef {
+	list := s.cfg.Configured()
+	add := func(ref llm.ModelRef) {
+		if !ref.IsZero() && !slices.Contains(list, ref) {
+			list = append(list, ref)
+		}
+	}
+	add(s.found.Primary)
+	for _, ref := range s.found.Fallbacks {
+		add(ref)
+	}
+	for _, f := range s.found.Providers {
+		for _, id := range f.Models {
+			add(llm.ModelRef{Provider: f.Provider, Model: id})
+		}
+	}
+	return list
+}
+
+// compaction is how conversations are shortened.
+func (s *snapshot) compaction() reply.Compaction {
+	c := s.cfg.Compaction
+	out := reply.Compaction{ReserveTokens: c.ReserveTokens, KeepRecentTokens: c.KeepRecentTokens, Notify: c.NotifyUser}
+	if c.Model != "" {
+		if choice, err := s.cfg.Resolve(c.Model, config.Known{}); err == nil {
+			out.Model = choice.Ref
+		}
+	}
+	return out
+}
+
+// profiles returns the profiles that a model would be asked with now, in order.
+func (s *snapshot) profiles(health policy.Snapshot, ref llm.ModelRef, now time.Time) []llm.ProfileID {
+	pool := s.cfg.Pool(ref.Provider)
+	pool.Override = health.Orders[ref.Provider]
+	for _, p := range health.Profiles {
+		if p.ID.Provider() == ref.Provider {
+			pool.Stored = append(pool.Stored, p)
+		}
+	}
+	if p, _, ok := s.Virtual(ref.Provider); ok {
+		pool.Virtual = &p
+	}
+	return policy.Order(pool, health.Health, ref.Model, now).Profiles
+}

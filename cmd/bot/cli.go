@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"understudy/app"
+)
+
+// commandLine is every verb and flag of the program.
+type commandLine struct {
+	Config        string `help:"Configuration file; else <state>/bot.yaml, else ./bot.yaml." placeholder:"FILE" type:"path"`
+	InsecurePerms bool   `help:"Accept a configuration with secrets that other users can read." hidden:""`
+
+	Run struct {
+		Listen string `help:"Address of the web page, or off." placeholder:"HOST:PORT"`
+	} `cmd:"" default:"withargs" help:"Serve: connect the channels and answer (the default)."`
+	Chat struct {
+		Session string `help:"Name of the conversation." default:"main"`
+	} `cmd:"" help:"Chat in the terminal; piped, one message a line. Attaches to a running bot."`
+
+	Settings configVerbs  `cmd:"" name:"config" help:"Check, write and show the configuration."`
+	Auth     authVerbs    `cmd:"" help:"Manage credentials. Works beside a running bot."`
+	Pairing  pairingVerbs `cmd:"" help:"Let people in and out."`
+
+	Status struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	} `cmd:"" help:"How the running bot is doing."`
+	Health struct{} `cmd:"" help:"Exit 0 when the running bot is ready (container health check)."`
+	Reload struct{} `cmd:"" help:"Make the running bot read its configuration again."`
+
+	Classify struct {
+		File     string `arg:"" optional:"" help:"JSON Lines; default standard input."`
+		Check    bool   `help:"Compare with the labels in the file."`
+		Text     string `help:"Classify this text instead."`
+		Provider string `help:"Provider of --text."`
+	} `cmd:"" help:"What the bot makes of a provider's error."`
+	Simulate struct {
+		File string `arg:"" help:"Scenario."`
+		JSON bool   `name:"json" help:"Print the trace as JSON Lines."`
+	} `cmd:"" help:"Fire drill: play an outage on a virtual clock and show what every user would see."`
+	Version struct{} `cmd:"" help:"Print the version."`
+}
+
+type configVerbs struct {
+	Check struct{} `cmd:"" help:"Explain what is wrong with the configuration."`
+	Init  struct {
+		File string `arg:"" optional:"" help:"Where to write it." default:"bot.yaml"`
+	} `cmd:"" help:"Write a commented configuration to start from."`
+	Show   struct{} `cmd:"" help:"Print the configuration in use, without secrets."`
+	Schema struct{} `cmd:"" help:"Print the JSON schema of the configuration."`
+}
+
+type authVerbs struct {
+	Agent string `help:"Whose store; default: the default agent's." placeholder:"ID"`
+
+	Add struct {
+		Profile string `arg:"" help:"Profile id, such as openai:work."`
+		Type    string `help:"Kind of credential." enum:"api_key,token" default:"api_key"`
+		FromEnv string `help:"Take the secret from this environment variable." placeholder:"NAME"`
+	} `cmd:"" help:"Store a key or token; it is read from a prompt or from standard input."`
+	List   struct{} `cmd:"" help:"List the stored profiles."`
+	Status struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	} `cmd:"" help:"Show profiles with their health."`
+	Order struct {
+		Provider string   `arg:"" help:"Provider id."`
+		Profiles []string `arg:"" optional:"" help:"Profiles in the order to try; none shows the order."`
+		Clear    bool     `help:"Forget the stored order."`
+	} `cmd:"" help:"Show or set the order in which a provider's profiles are tried."`
+	Enable struct {
+		Profile string `arg:"" help:"Profile or provider id."`
+	} `cmd:"" aliases:"clear-cooldown" help:"Clear every cooldown and disable window of a profile."`
+	Remove struct {
+		Profile string `arg:"" help:"Profile id."`
+	} `cmd:"" help:"Forget a credential."`
+}
+
+type pairingVerbs struct {
+	Account string `help:"Channel account; default: the default one." placeholder:"ID"`
+
+	List struct {
+		Channel string `arg:"" optional:"" help:"Only this channel."`
+	} `cmd:"" help:"Who waits for access and who has it."`
+	Approve struct {
+		Channel string `arg:"" help:"Channel, such as telegram."`
+		Code    string `arg:"" help:"The code that the person was shown."`
+	} `cmd:"" help:"Let a person in."`
+	Revoke struct {
+		Channel string `arg:"" help:"Channel."`
+		Sender  string `arg:"" help:"Sender id."`
+	} `cmd:"" help:"Take access away."`
+}
+
+// dispatch runs the verb that was parsed. Kong names it by its path and arguments, such as
+// "auth add <profile>".
+func (c *commandLine) dispatch(ctx context.Context, verb string, o app.Options, std app.Std) int {
+	verb, _, _ = strings.Cut(verb, " <")
+	verb, _, _ = strings.Cut(verb, " [")
+	area, _, _ := strings.Cut(verb, " ")
+	switch area {
+	case "config":
+		return c.Settings.dispatch(verb, o, std)
+	case "auth":
+		return c.Auth.dispatch(ctx, verb, o, std)
+	case "pairing":
+		return c.Pairing.dispatch(ctx, verb, o, std)
+	case "chat":
+		return app.Chat(ctx, o, std, c.Chat.Session)
+	case "status":
+		return app.RemoteStatus(ctx, o, std, c.Status.JSON)
+	case "health":
+		return app.RemoteHealth(ctx, o, std)
+	case "reload":
+		return app.RemoteReload(ctx, o, std)
+	case "classify":
+		return app.ClassifyVerb(std, c.Classify.File, app.ClassifyOptions{Check: c.Classify.Check, Text: c.Classify.Text, Provider: c.Classify.Provider})
+	case "simulate":
+		return app.Simulate(ctx, o, std, c.Simulate.File, c.Simulate.JSON)
+	case "version":
+		return app.PrintVersion(o, std)
+	}
+	o.Listen = c.Run.Listen
+	return app.Serve(ctx, o, std)
+}
+
+func (c *configVerbs) dispatch(verb string, o app.Options, std app.Std) int {
+	switch verb {
+	case "config init":
+		return app.ConfigInit(std, c.Init.File)
+	case "config show":
+		return app.ConfigShow(o, std)
+	case "config schema":
+		return app.ConfigSchema(std)
+	}
+	return app.ConfigCheck(o, std)
+}
+
+func (c *authVerbs) dispatch(ctx context.Context, verb string, o app.Options, std app.Std) int {
+	switch verb {
+	case "auth add":
+		return app.AuthAdd(ctx, o, std, app.NewCredential{Agent: c.Agent, Profile: c.Add.Profile, Type: c.Add.Type, FromEnv: c.Add.FromEnv})
+	case "auth order":
+		return app.AuthOrder(ctx, o, std, app.NewOrder{Agent: c.Agent, Provider: c.Order.Provider, Profiles: c.Order.Profiles, Clear: c.Order.Clear})
+	case "auth enable":
+		return app.AuthEnable(ctx, o, std, c.Agent, c.Enable.Profile)
+	case "auth remove":
+		return app.AuthRemove(ctx, o, std, c.Agent, c.Remove.Profile)
+	}
+	return app.AuthStatus(ctx, o, std, c.Agent, c.Status.JSON)
+}
+
+func (c *pairingVerbs) dispatch(ctx context.Context, verb string, o app.Options, std app.Std) int {
+	switch verb {
+	case "pairing approve":
+		return app.PairingApprove(ctx, o, std, c.Approve.Channel, c.Account, c.Approve.Code)
+	case "pairing revoke":
+		return app.PairingRevoke(ctx, o, std, c.Revoke.Channel, c.Account, c.Revoke.Sender)
+	}
+	return app.PairingList(ctx, o, std, c.List.Channel)
+}

@@ -1,0 +1,9 @@
+// Package commands is the one registry of slash commands: what they are called, who may use them,
+// and what they do. Text messages, native menus, completion, /help and docs/commands.md all come
+// from it (spec/chat.md §3).
+//
+//	text ─Match─► Invocation ─Run─► Reply
+//
+// The caller guarantees that the sender is admitted at all; the registry decides what is the owner's
+// alone. Commands that change the conversation (Spec.Lane) run in its lane, before what waits there.
+package commands

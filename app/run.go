@@ -15,9 +15,6 @@ import (
 	"understudy/llm"
 )
 
-// deliveryGrace is how long a stop waits for platform calls that have begun.
-const deliveryGrace = 5 * time.Second
-
 // Run serves until ctx ends, then stops in order: no new messages, turns may finish for
 // shutdown.drain, deliveries are flushed. What was accepted and not answered is answered by the
 // next start. It returns nil after an orderly stop.
@@ -39,7 +36,9 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	}
 	outer.Go(func() { fail("delivery", a.delivery.Run(out)) })
-	outer.Go(func() { fail("control socket", a.control.Run(doors)) })
+	if a.control != nil {
+		outer.Go(func() { fail("control socket", a.control.Run(doors)) })
+	}
 	if a.gateway != nil {
 		outer.Go(func() { fail("gateway", a.gateway.Run(doors)) })
 	}

@@ -99,6 +99,21 @@ func TestCrashPoints(t *testing.T) {
 	}
 }
 
+// TestCrashWhenUnsure: killed when the connection was cut and nothing was concluded from it yet.
+func TestCrashWhenUnsure(t *testing.T) {
+	copied := filepath.Join(t.TempDir(), "copy.sqlite")
+	bubble(t, Settings{}, nil, func(w *world) {
+		w.f.onSend = func(channels.Piece) (bool, error) { return true, unsure() }
+		w.s.deps.Unknown = func(context.Context, chat.Outbound, bool) { w.crash(copied) }
+		w.finish(w.s.Begin(home, question, "in-1"), answer("Paris."))
+		w.pass(0)
+		w.restart(copied)
+		if d := cmp.Diff([]string{"Paris."}, w.f.texts()); d != "" || len(w.unknown) != 1 {
+			t.Errorf("%s told of %+v", d, w.unknown)
+		}
+	})
+}
+
 // TestCrashBetweenParts: what is done is not said again, the rest follows.
 func TestCrashBetweenParts(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "copy.sqlite")

@@ -40,25 +40,29 @@ func (s *Service) deliver(ctx context.Context, id int64) {
 		return
 	}
 	sh := &shipment{parcel: p}
-	sh.turn = s.finishing(p)
+	t, answers := s.running(p)
+	if answers {
+		sh.turn = t
+	}
 	a, ok := s.account(p.out.To)
 	if !ok {
 		s.conclude(ctx, sh, &channels.SendError{Verdict: channels.Gone, Code: "no_channel", Err: ErrNoChannel})
 		return
 	}
 	sh.account = a
-	s.prepare(ctx, sh)
+	s.prepare(ctx, sh, t != nil)
 	s.conclude(ctx, sh, s.ship(ctx, sh))
 }
 
-// prepare finds the slot and the preview of a shipment.
-func (s *Service) prepare(ctx context.Context, sh *shipment) {
+// prepare finds the slot and the preview of a shipment. Running tells that its turn runs in this
+// process: then only the turn's own answer may have the preview.
+func (s *Service) prepare(ctx context.Context, sh *shipment, running bool) {
 	if sh.turn != nil {
 		sh.slot, sh.preview = sh.turn.slot, sh.turn.settle()
 		return
 	}
 	sh.slot = NewSlot(sh.account.rule(sh.out.To, sh.out.ReplyTo))
-	if sh.out.TurnID == "" || sh.account.editor == nil {
+	if running || sh.out.TurnID == "" || sh.account.editor == nil {
 		return
 	}
 	id, err := s.store.previewOf(ctx, sh.out.TurnID)

@@ -391,6 +391,22 @@ func TestOverflow(t *testing.T) {
 	})
 }
 
+// TestRefillOverlooksNothing: a row that is left to the backlog while the outbox is being read keeps
+// the backlog alive.
+func TestRefillOverlooksNothing(t *testing.T) {
+	bubble(t, Settings{}, nil, func(w *world) {
+		l := &line{key: destKey(home), backlog: true, added: 1}
+		w.s.refill(w.t.Context(), l, 0)
+		if !l.backlog {
+			t.Error("a row was overlooked")
+		}
+		w.s.refill(w.t.Context(), l, 1)
+		if l.backlog {
+			t.Error("the backlog never ends")
+		}
+	})
+}
+
 func TestSendRefuses(t *testing.T) {
 	bubble(t, Settings{}, nil, func(w *world) {
 		for _, c := range []chat.Class{chat.Command, chat.Notice} {

@@ -195,20 +195,18 @@ func (t *Turn) settle() string {
 	return t.preview.id
 }
 
-// finishing returns the running turn whose answer p is, nil = none.
-func (s *Service) finishing(p *parcel) *Turn {
+// running returns the turn of a parcel if it runs in this process, nil = it does not, and whether
+// the parcel is its answer.
+func (s *Service) running(p *parcel) (t *Turn, answers bool) {
 	s.mu.Lock()
-	t := s.turns[p.out.TurnID]
+	t = s.turns[p.out.TurnID]
 	s.mu.Unlock()
 	if t == nil {
-		return nil
+		return nil, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.over || t.final != p.out.Seq {
-		return nil
-	}
-	return t
+	return t, t.over && t.final == p.out.Seq
 }
 
 // forget drops a turn that has ended.

@@ -460,3 +460,28 @@ func TestScaffoldingHidden(t *testing.T) {
 		turn.Cancel()
 	})
 }
+
+// TestOthersOfTheTurn: something else said under the turn's id neither takes nor harms its preview.
+func TestOthersOfTheTurn(t *testing.T) {
+	bubble(t, Settings{ReplyTo: ModeFirst, Previews: true}, nil, func(w *world) {
+		turn := w.s.Begin(home, question, "t1")
+		turn.Stream("The capital is Par")
+		w.pass(4 * time.Second)
+		for seq, class := range []chat.Class{1: chat.Command, 2: chat.Error} {
+			if class == 0 {
+				continue
+			}
+			o := chat.Outbound{To: home, TurnID: "t1", Seq: seq, Class: class, Markdown: "aside"}
+			if err := w.s.Send(w.t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.finish(turn, answer("Paris."))
+		w.pass(0)
+		diff(t, w.f.all(), []said{
+			{Text: "Paris.", ReplyTo: "555", Class: chat.Assistant},
+			{Text: "aside", Class: chat.Command},
+			{Text: "aside", Class: chat.Error},
+		})
+	})
+}

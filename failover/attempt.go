@@ -55,6 +55,9 @@ func (run *Run) attempt(ctx context.Context, x policy.Try, req *llm.Request) (a 
 		run.host.Forget()
 		step.Kind, step.Failure = policy.StepFailed, failed.Failure
 		rec.Reason, rec.Detail, rec.Status, rec.Code = failed.Reason, failed.Detail, failed.Status, failed.Code
+		if !called {
+			rec.Status = 0 // of the sign-in server, not of the model's
+		}
 		rec.Error = preview(failed)
 	}
 	run.state.Record(step)

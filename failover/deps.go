@@ -56,7 +56,7 @@ type Observer interface {
 	Attempted(run Ref, r Record)
 	Skipped(run Ref, r Record)
 	Fell(run Ref, from, to llm.ModelRef, reason llm.Reason) // the chain goes on behind from
-	Waited(run Ref, d time.Duration, why policy.Why) // how long it really was
+	Waited(run Ref, d time.Duration, why policy.Why)        // how long it really was
 	Settled(agent string, changed []policy.Changed)
 }
 

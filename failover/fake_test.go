@@ -91,7 +91,7 @@ func (s *stage) Stream(ctx context.Context, cred llm.Credential, req llm.Request
 	if f := s.answer[req.Model.Model]; f != nil {
 		return f(ctx, n, req)
 	}
-	return says("ok from " + req.Model.Model)(ctx, n, req)
+	return says("ok from "+req.Model.Model)(ctx, n, req)
 }
 
 func (s *stage) story() string { return strings.Join(s.calls, " ") }

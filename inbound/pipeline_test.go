@@ -2,7 +2,9 @@ package inbound
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -348,6 +350,28 @@ func TestCursor(t *testing.T) {
 		}
 		if _, err := c.Load(ctx); err == nil {
 			t.Error("text as a number")
+		}
+	})
+}
+
+// TestAcceptConcurrently: one message that arrives many times at once is handled once.
+func TestAcceptConcurrently(t *testing.T) {
+	bubble(t, func(w *world) {
+		var wg sync.WaitGroup
+		for n := range 16 {
+			wg.Go(func() {
+				for range 4 {
+					m := message(n%4, "hello")
+					m.EventKey = fmt.Sprint("slack:T:Ev", n)
+					if err := w.p.Accept(w.t.Context(), m); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if len(w.handled) != 4 {
+			t.Errorf("handled %d messages, want 4", len(w.handled))
 		}
 	})
 }

@@ -25,8 +25,11 @@ func TestNextTellsOncePerChange(t *testing.T) {
 	for name, turns := range map[string][]turn{
 		"lead only": {{a1, a1, "", notices.Unchanged}, {a1, a1, "", notices.Unchanged}},
 		"away and back": {
-			{a1, b1, "rate limit", notices.Engaged}, {a1, b1, "rate limit", notices.Unchanged},
-			{a1, b1, "overloaded", notices.Unchanged}, {a1, a1, "", notices.Cleared}, {a1, a1, "", notices.Unchanged},
+			{a1, b1, "rate limit", notices.Engaged},
+			{a1, b1, "rate limit", notices.Unchanged},
+			{a1, b1, "overloaded", notices.Unchanged},
+			{a1, a1, "", notices.Cleared},
+			{a1, a1, "", notices.Unchanged},
 		},
 		"another understudy": {{a1, b1, "x", notices.Engaged}, {a1, g1, "x", notices.Engaged}, {a1, a1, "", notices.Cleared}},
 		"selection changed":  {{a1, b1, "x", notices.Engaged}, {g1, g1, "", notices.Unchanged}},

@@ -56,7 +56,6 @@ type event struct {
 	wait    time.Duration
 	pass    int
 	before  policy.Health // of a try
-	stopped bool
 }
 
 func newWorld(chain string, profiles ...string) *world {

@@ -20,7 +20,7 @@ type Address struct {
 	Kind         Kind   `json:"kind"`
 }
 
-// Destination identifies the ordered queue that a in outbound traffic belongs to: everything to
+// Destination identifies the ordered queue that outbound traffic to it belongs to: everything to
 // one (channel, account, conversation, thread) leaves in order (spec/chat.md §2.10).
 func (a Address) Destination() string {
 	return a.Channel + "\x00" + a.Account + "\x00" + a.Conversation + "\x00" + a.Thread

@@ -69,9 +69,10 @@ const (
 	Notice                     // operations: fallback, still trying, compaction
 	Command                    // the reply of a slash command
 	Error                      // stands where an answer would have stood
+	Progress                   // a notice that is worth nothing once its turn is over: still trying
 )
 
-var classNames = [...]string{Assistant: "assistant", Heartbeat: "heartbeat", Cron: "cron", Notice: "notice", Command: "command", Error: "error"}
+var classNames = [...]string{Assistant: "assistant", Heartbeat: "heartbeat", Cron: "cron", Notice: "notice", Command: "command", Error: "error", Progress: "progress"}
 
 // String returns the stable lower-case name used in logs, metrics and the outbox.
 func (c Class) String() string {
@@ -103,7 +104,7 @@ func (c Class) TakesSlot() bool { return c == Assistant || c == Error }
 func (c Class) Speakable() bool { return c == Assistant || c == Heartbeat || c == Cron }
 
 // Durable reports whether it must survive a crash in the outbox (spec/chat.md §2.10).
-func (c Class) Durable() bool { return c != Notice && c != 0 }
+func (c Class) Durable() bool { return c != Notice && c != Progress && c != 0 }
 
 // Remembered reports whether its text is part of the conversation the model sees.
 func (c Class) Remembered() bool { return c == Assistant || c == Heartbeat || c == Cron }

@@ -53,6 +53,7 @@ func (run *Run) attempt(ctx context.Context, x policy.Try, req *llm.Request) (a 
 	step := policy.Step{Kind: policy.StepAnswered, Index: x.Index, Profile: x.Profile, Why: x.Why}
 	if failed != nil {
 		run.host.Forget()
+		failed = discreet(failed, req.Messages)
 		step.Kind, step.Failure = policy.StepFailed, failed.Failure
 		rec.Reason, rec.Detail, rec.Status, rec.Code = failed.Reason, failed.Detail, failed.Status, failed.Code
 		if !called {
@@ -65,7 +66,7 @@ func (run *Run) attempt(ctx context.Context, x policy.Try, req *llm.Request) (a 
 	if o := run.runner.deps.Observer; o != nil {
 		o.Attempted(run.plan.Ref, rec)
 	}
-	run.settle(ctx, c.Ref, x.Profile, failed)
+	run.settle(ctx, c.Ref, x, failed)
 	run.maybeStillRetrying()
 	if failed == nil {
 		run.logAnswered(ctx, x, rec)
@@ -81,6 +82,9 @@ func (run *Run) attempt(ctx context.Context, x policy.Try, req *llm.Request) (a 
 // credential returns what the profile authenticates with.
 func (run *Run) credential(ctx context.Context, id llm.ProfileID) (llm.Credential, *llm.Error) {
 	if p, cred, ok := run.runner.deps.Models().Virtual(id.Provider()); ok && p.ID == id {
+		return cred, nil
+	}
+	if cred, ok := run.settings.key(id); ok {
 		return cred, nil
 	}
 	if run.store == nil {
@@ -104,11 +108,11 @@ func (run *Run) credential(ctx context.Context, id llm.ProfileID) (llm.Credentia
 }
 
 // settle writes what the attempt says about the profile's health. It never fails the request.
-func (run *Run) settle(ctx context.Context, ref llm.ModelRef, profile llm.ProfileID, failed *llm.Error) {
+func (run *Run) settle(ctx context.Context, ref llm.ModelRef, x policy.Try, failed *llm.Error) {
 	if run.store == nil {
 		return
 	}
-	a := policy.Attempt{Profile: profile, Model: ref.Model, At: run.clock().Now()}
+	a := policy.Attempt{Profile: x.Profile, Model: ref.Model, At: run.clock().Now(), Background: x.Why == policy.WhyBackground}
 	if failed != nil {
 		if cost, _ := policy.CostOf(failed.Failure); cost == policy.CostNone {
 			return
@@ -118,7 +122,7 @@ func (run *Run) settle(ctx context.Context, ref llm.ModelRef, profile llm.Profil
 	changed, err := run.store.Settle(context.WithoutCancel(ctx), run.settings.Rules, a)
 	if err != nil {
 		run.log(ctx).WarnContext(ctx, "auth_profile_bookkeeping_dropped",
-			"what", "health", "profile", string(profile), "error", err.Error())
+			"what", "health", "profile", string(x.Profile), "error", err.Error())
 	}
 	if o := run.runner.deps.Observer; o != nil && len(changed) > 0 {
 		o.Settled(run.plan.Agent, changed)
@@ -159,6 +163,9 @@ func (run *Run) request(ctx context.Context, x policy.Try, cred llm.Credential, 
 	}
 	if ctx.Err() != nil && b.done == nil {
 		return Answer{}, contextFailure(ctx)
+	}
+	if x.Why == policy.WhyBackground && b.done != nil {
+		return Answer{Ref: req.Model}, nil // a probe wants to know that somebody answers, not what
 	}
 	a, failed := b.finish()
 	a.Profile = cred.Profile

@@ -48,6 +48,19 @@ type Settings struct {
 	Order    map[string][]llm.ProfileID   // auth.order; a present empty list means none
 	Declared map[string][]policy.Declared // auth.profiles by provider
 	SkipTTL  time.Duration                // OPENCLAW_FALLBACK_SKIP_TTL_MS; 0 = off (spec §8.6)
+	// Keys are further keys of the environment by provider, beside the one that Models.Virtual
+	// returns; each behaves like a profile of its own (spec §5.1).
+	Keys map[string][]llm.Credential
+}
+
+// key returns the further key of the environment with the given id.
+func (s *Settings) key(id llm.ProfileID) (llm.Credential, bool) {
+	for _, c := range s.Keys[id.Provider()] {
+		if c.Profile == id {
+			return c, true
+		}
+	}
+	return llm.Credential{}, false
 }
 
 // Observer is told what happens, in order; the simulator and the metrics listen. Its methods must

@@ -33,7 +33,7 @@ func (r Record) Ref() llm.ModelRef { return llm.ModelRef{Provider: r.Provider, M
 // Probe reports whether the attempt was made although the profile was cooling.
 func (r Record) Probe() bool {
 	switch r.Why {
-	case policy.WhyProbe, policy.WhySibling, policy.WhyLastResort:
+	case policy.WhyProbe, policy.WhySibling, policy.WhyLastResort, policy.WhyBackground:
 		return !r.Skipped
 	}
 	return false

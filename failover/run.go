@@ -37,6 +37,14 @@ type Plan struct {
 	Quiet    bool      // heartbeats: no "still retrying" notice (spec §9)
 }
 
+// same reports whether both plans ask for the same: to choose again what is chosen already changes
+// nothing. Automatic pins are no choice.
+func (p Plan) same(o Plan) bool {
+	pinned := p.Pin.User || o.Pin.User
+	return p.Selected == o.Selected && p.Strict == o.Strict && slices.Equal(p.Chain, o.Chain) &&
+		(!pinned || p.Pin == o.Pin)
+}
+
 // Run is one turn's way through its chain. Ask and Working are called from one goroutine.
 type Run struct {
 	runner   *Runner
@@ -118,7 +126,8 @@ func (run *Run) checkPin(ctx context.Context, now time.Time) {
 	}
 	run.refresh(ctx, now)
 	_, virtual, ok := run.runner.deps.Models().Virtual(pin.Profile.Provider())
-	exists := ok && virtual.Profile == pin.Profile
+	_, listed := run.settings.key(pin.Profile)
+	exists := listed || ok && virtual.Profile == pin.Profile
 	if !exists && run.store != nil {
 		snap, err := run.store.Snapshot(ctx)
 		exists = err != nil || slices.ContainsFunc(snap.Profiles, func(x policy.Profile) bool { return x.ID == pin.Profile })
@@ -146,12 +155,27 @@ func (run *Run) candidates(p Plan) []policy.Candidate {
 			c.Unfit, c.UnfitWhy = llm.ReasonModelNotFound, policy.WhyUnknown
 		} else if info.Known && p.Images && !info.Images {
 			c.Unfit, c.UnfitWhy = llm.ReasonCapability, policy.WhyCapability
-		} else if info.Known && i > 0 && info.ContextWindow > 0 && p.Tokens > info.ContextWindow {
+		} else if tooSmall(info, p.Tokens) && (i > 0 || fitsLater(p, models)) {
 			c.Unfit, c.UnfitWhy = llm.ReasonCapability, policy.WhyCapability
 		}
 		chain[i] = c
 	}
 	return chain
+}
+
+// tooSmall reports whether a model is known to have too small a context window for a prompt.
+func tooSmall(m ModelInfo, tokens int) bool {
+	return m.Known && m.ContextWindow > 0 && tokens > m.ContextWindow
+}
+
+// fitsLater reports whether anybody behind the first candidate can take the plan's prompt. If nobody
+// can, the first one is asked all the same, so that the user hears what is wrong: too long.
+func fitsLater(p Plan, models Models) bool {
+	return slices.ContainsFunc(p.Chain[1:], func(ref llm.ModelRef) bool {
+		info := models.Info(ref)
+		_, err := models.Client(ref.Provider)
+		return err == nil && !tooSmall(info, p.Tokens) && !(info.Known && p.Images && !info.Images)
+	})
 }
 
 // refresh brings health, throttles and profile orders up to date.
@@ -192,6 +216,12 @@ func (run *Run) pool(snap policy.Snapshot, models Models, provider string) polic
 	}
 	if v, _, ok := models.Virtual(provider); ok {
 		p.Virtual = &v
+	}
+	for _, c := range run.settings.Keys[provider] {
+		p.More = append(p.More, policy.Profile{ID: c.Profile, Kind: c.Kind, HasSecret: true})
+	}
+	if pin := run.plan.Pin; pin.User && pin.Profile.Provider() == provider && !p.Closed() {
+		p.Override = []llm.ProfileID{pin.Profile} // the user named it, whatever the order leaves out
 	}
 	return p
 }
@@ -306,7 +336,7 @@ func (run *Run) followSwitch(ctx context.Context) error {
 		return nil // it waits for the next turn
 	}
 	plan, ok := run.host.Switched(ctx)
-	if !ok {
+	if !ok || plan.same(run.plan) {
 		return nil
 	}
 	last := run.state.From - 1
@@ -317,7 +347,7 @@ func (run *Run) followSwitch(ctx context.Context) error {
 	for i := last + 1; i < len(run.state.Chain); i++ {
 		if run.state.Chain[i].Ref == plan.Selected {
 			run.plan = plan
-			run.state.JumpTo(i)
+			run.state.JumpTo(i, plan.Strict)
 			return nil
 		}
 	}
@@ -355,9 +385,9 @@ func (run *Run) ended(ctx context.Context, cause error) error {
 	if errors.Is(cause, llm.ErrTurnTimeout) || errors.Is(cause, context.DeadlineExceeded) {
 		f = llm.Failure{Reason: llm.ReasonTimeout, Detail: llm.DetailDeadline}
 	}
-	e := run.lastError(run.clock().Now())
+	e := run.lastError(ctx)
 	e.Failure, e.Reason, e.Detail, e.Err = f, f.Reason, f.Detail, cause
-	return run.wrap(ctx, e)
+	return run.wrap(e)
 }
 
 // maybeStillRetrying sends the one status notice when everything so far was overloaded (spec §9).

@@ -423,6 +423,22 @@ func TestPins(t *testing.T) {
 		}
 		s.expect("a1@p2 b1@p1")
 	})
+	t.Run("a lock holds although the order leaves it out", func(t *testing.T) {
+		s := newStage(t, "alpha:p1", "alpha:p2", "beta:p1")
+		s.settings.Order = map[string][]llm.ProfileID{"alpha": {"alpha:p1"}}
+		if _, _, err := s.turn(pinned(true), &host{}); err != nil {
+			t.Error(err)
+		}
+		s.expect("a1@p2")
+	})
+	t.Run("an order of nobody closes the provider to a lock, too", func(t *testing.T) {
+		s := newStage(t, "alpha:p1", "alpha:p2", "beta:p1")
+		s.settings.Order = map[string][]llm.ProfileID{"alpha": {}}
+		if _, _, err := s.turn(pinned(true), &host{}); err != nil {
+			t.Error(err)
+		}
+		s.expect("b1@p1")
+	})
 	t.Run("a lost one is dropped and named", func(t *testing.T) {
 		s := newStage(t, "alpha:p1", "beta:p1")
 		_, run, err := s.turn(pinned(true), &host{})

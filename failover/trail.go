@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 	"unicode/utf8"
 
 	"understudy/failover/policy"
@@ -55,19 +54,21 @@ func (run *Run) summary(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return run.ended(ctx, cause)
 	}
-	return run.wrap(ctx, run.lastError(run.clock().Now()))
+	return run.wrap(run.lastError(ctx))
 }
 
 // failed is the error of a turn that ends for another cause than its last attempt.
 func (run *Run) failed(ctx context.Context, cause error) error {
-	e := run.lastError(run.clock().Now())
+	e := run.lastError(ctx)
 	e.Err = cause
-	return run.wrap(ctx, e)
+	return run.wrap(e)
 }
 
 // lastError returns the failure that decides the turn's reason: the last request, or the last skip
 // when nothing was asked (spec §8.5).
-func (run *Run) lastError(now time.Time) *AttemptError {
+func (run *Run) lastError(ctx context.Context) *AttemptError {
+	now := run.clock().Now()
+	run.refresh(context.WithoutCancel(ctx), now)
 	e := &AttemptError{Work: run.state.Work}
 	trail := run.Trail()
 	for i := len(trail) - 1; i >= 0; i-- {
@@ -93,7 +94,7 @@ func (run *Run) lastError(now time.Time) *AttemptError {
 }
 
 // wrap returns e itself when one candidate was concerned, else the summary of all.
-func (run *Run) wrap(ctx context.Context, e *AttemptError) error {
+func (run *Run) wrap(e *AttemptError) error {
 	trail := run.Trail()
 	one := true
 	for _, r := range trail {
@@ -102,7 +103,6 @@ func (run *Run) wrap(ctx context.Context, e *AttemptError) error {
 	if one || e.Work || policy.Terminal(e.Failure.Reason) && e.Failure.Reason != llm.ReasonInternal {
 		return e
 	}
-	run.refresh(context.WithoutCancel(ctx), run.clock().Now())
 	return &FallbackSummaryError{
 		Attempts:      trail,
 		SoonestExpiry: policy.SoonestExpiry(run.state.Chain[run.state.From:], run.state.Health, run.clock().Now()),

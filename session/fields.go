@@ -54,12 +54,16 @@ func (s *Store) TakeSwitch(ctx context.Context, key string) (ses Session, pendin
 }
 
 // ClearAuto removes a legacy automatic override, but only if it still is the one that was probed
-// (spec/failover.md §12).
+// (spec/failover.md §12). What it stood in for stays as the announced pair, so that the next turn
+// tells that the origin is back (§10).
 func (s *Store) ClearAuto(ctx context.Context, key string, probed Override) (cleared bool, err error) {
 	_, err = s.Update(ctx, key, func(ses *Session) error {
 		cleared = ses.Override.Auto() && ses.Override == probed
 		if !cleared {
 			return errUnchanged
+		}
+		if ses.Notice == (Pair{}) && !probed.Origin.IsZero() {
+			ses.Notice = Pair{Selected: probed.Origin, Active: probed.Model}
 		}
 		ses.Override = Override{}
 		return nil

@@ -214,11 +214,12 @@ func (l *Lanes) start(n *lane) {
 	l.running[t.Pool]++
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n.active, n.since, n.cancel = t, l.clock.Now(), cancel
-	if waited := n.since.Sub(t.queued); waited > slowStart {
-		l.log.Info("turn waited in its lane", "session_key", n.key, "queued_ms", waited.Milliseconds())
-	}
+	waited := n.since.Sub(t.queued)
 	l.clock.Go(func() {
 		defer l.ended(n, t, cancel)
+		if waited > slowStart {
+			l.log.Info("turn waited in its lane", "session", n.key, "queued_ms", waited.Milliseconds())
+		}
 		t.Run(ctx)
 	})
 }
@@ -227,7 +228,7 @@ func (l *Lanes) start(n *lane) {
 // conversations of everybody else.
 func (l *Lanes) ended(n *lane, t *Task, cancel context.CancelCauseFunc) {
 	if r := recover(); r != nil {
-		l.log.Error("turn panicked", "session_key", n.key, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+		l.log.Error("turn panicked", "session", n.key, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 	}
 	cancel(nil)
 	l.mu.Lock()

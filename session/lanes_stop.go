@@ -32,20 +32,23 @@ func (l *Lanes) State(key string) LaneState {
 	return st
 }
 
-// Stop drops the owner's waiting tasks of key first, then cancels the active run, both with
-// llm.ErrStopped, so that nothing is promoted into a session that is being stopped. owner "" means
-// everybody's; the active run is cancelled whoever asked for it.
+// Stop drops the owner's waiting tasks of key first, then cancels the active run if it is the
+// owner's, both with llm.ErrStopped, so that nothing is promoted into a session that is being
+// stopped. owner "" means everybody's.
 func (l *Lanes) Stop(key, owner string) (queued int, active bool) {
-	return l.stop(key, llm.ErrStopped, func(t *Task) bool { return owner == "" || t.Owner == owner })
+	own := func(t *Task) bool { return owner == "" || t.Owner == owner }
+	return l.stop(key, llm.ErrStopped, own, own)
 }
 
 // Interrupt cancels the active run of key with the given cause and leaves what waits.
 func (l *Lanes) Interrupt(key string, cause error) (active bool) {
-	_, active = l.stop(key, cause, func(*Task) bool { return false })
+	all := func(*Task) bool { return true }
+	_, active = l.stop(key, cause, func(*Task) bool { return false }, all)
 	return active
 }
 
-func (l *Lanes) stop(key string, cause error, match func(*Task) bool) (queued int, active bool) {
+// stop drops the waiting tasks that match and cancels the active run if it is one to cancel.
+func (l *Lanes) stop(key string, cause error, match, cancel func(*Task) bool) (queued int, active bool) {
 	l.mu.Lock()
 	n := l.lanes[key]
 	if n == nil {
@@ -54,9 +57,9 @@ func (l *Lanes) stop(key string, cause error, match func(*Task) bool) (queued in
 	}
 	place := n.place()
 	removed := l.remove(n, match)
-	if active = n.active != nil; active {
+	if active = n.active != nil && cancel(n.active); active {
 		n.cancel(cause)
-	} else if len(n.queue) == 0 {
+	} else if n.active == nil && len(n.queue) == 0 {
 		delete(l.lanes, key)
 	}
 	l.move(n, place)

@@ -161,6 +161,9 @@ func TestStop(t *testing.T) {
 		if st := l.State("k"); !st.Active || st.Owner != "a" || st.Queued != 2 {
 			t.Errorf("%+v", st)
 		}
+		if queued, active := l.Stop("k", "c"); queued != 0 || active {
+			t.Errorf("somebody without work stopped %d, %v", queued, active)
+		}
 		if queued, active := l.Stop("k", "a"); queued != 1 || !active {
 			t.Errorf("stopped %d, %v", queued, active)
 		}

@@ -41,6 +41,9 @@ type Session struct {
 const (
 	SourceUser = "user"
 	SourceAuto = "auto" // override: legacy; pin: the profile that gave the first answer
+	// SourceDefault marks an override without a model: a thread that was set back to the configured
+	// default, so that the choice of its parent does not count there.
+	SourceDefault = "default"
 )
 
 // Override is the model a session is set to; the zero value is the configured default.
@@ -76,9 +79,13 @@ func (s *Session) Select(model llm.ModelRef, profile llm.ProfileID, running bool
 	s.chosen(profile, running)
 }
 
-// SelectDefault removes the override; a profile, if given, is locked for the default model.
+// SelectDefault removes the override; a profile, if given, is locked for the default model. A thread
+// no longer takes the choice of its parent.
 func (s *Session) SelectDefault(profile llm.ProfileID, running bool) {
 	s.Override = Override{}
+	if s.Parent != "" {
+		s.Override.Source = SourceDefault
+	}
 	s.chosen(profile, running)
 }
 

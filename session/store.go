@@ -53,7 +53,7 @@ func New(ctx context.Context, db *sqlite.DB, deps Deps) (*Store, error) {
 	if err := sqlite.Migrate(ctx, db, "session", files); err != nil {
 		return nil, fmt.Errorf("session store: %w", err)
 	}
-	return &Store{db: db, query: sessiondb.New(db.Reader()), deps: deps}, nil
+	return &Store{db: db, query: sessiondb.New(db.Reads()), deps: deps}, nil
 }
 
 // Get returns the session under key, or ErrNotFound.
@@ -204,7 +204,11 @@ func (s *Store) Rename(ctx context.Context, from, to string) error {
 				return err
 			}
 		}
-		return s.rename(ctx, q, from, to, "")
+		err = s.rename(ctx, q, from, to, "")
+		if errors.Is(err, ErrNotFound) && len(children) > 0 {
+			return nil // only in its threads anything was said
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("renaming session %s: %w", from, err)
@@ -285,7 +289,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Session, error) {
 // Selection returns the override that counts for a session: its own, else that of the
 // conversation it belongs to (spec/chat.md §1.1). from is the key it stands under.
 func (s *Store) Selection(ctx context.Context, ses Session) (o Override, from string, err error) {
-	if !ses.Override.Model.IsZero() || ses.Parent == "" {
+	if !ses.Override.Model.IsZero() || ses.Override.Source == SourceDefault || ses.Parent == "" {
 		return ses.Override, ses.Key, nil
 	}
 	parent, err := s.Get(ctx, ses.Parent)
@@ -301,5 +305,5 @@ func (s *Store) Selection(ctx context.Context, ses Session) (o Override, from st
 }
 
 func (s *Store) tx(ctx context.Context, f func(*sessiondb.Queries) error) error {
-	return s.db.Write(ctx, func(tx *sql.Tx) error { return f(sessiondb.New(tx)) })
+	return s.db.Write(ctx, func(tx *sqlite.Tx) error { return f(sessiondb.New(tx)) })
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -205,6 +204,11 @@ func TestThreadInheritsTheSelection(t *testing.T) {
 	check(thread, ref("c/o"), "room")
 	thread = mustUpdate(t, s, thread.Key, func(x *Session) { x.Select(ref("d/p"), "", false) })
 	check(thread, ref("d/p"), "room:topic:1")
+	thread = mustUpdate(t, s, thread.Key, func(x *Session) { x.SelectDefault("", false) })
+	check(thread, llm.ModelRef{}, "room:topic:1") // its own choice, although that is no model
+	if thread.Override.User() || thread.Override.Auto() {
+		t.Errorf("%+v", thread.Override)
+	}
 }
 
 func TestReset(t *testing.T) {
@@ -414,6 +418,18 @@ func TestRename(t *testing.T) {
 	}
 }
 
+// TestRenameOfThreadsOnly: a conversation in which only threads have sessions moves too.
+func TestRenameOfThreadsOnly(t *testing.T) {
+	s := newStore(t, newPath(t), 0)
+	topic := mustEnsure(t, s, Seed{Key: "g:1:topic:5", AgentID: "main", Parent: "g:1", Address: room})
+	if err := s.Rename(t.Context(), "g:1", "g:2"); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustGet(t, s, "g:2:topic:5"); got.ID != topic.ID || got.Parent != "g:2" {
+		t.Errorf("topic: %+v", got)
+	}
+}
+
 func TestDecisionsAreBounded(t *testing.T) {
 	s := newStore(t, newPath(t), 0)
 	mustEnsure(t, s, Seed{Key: "k", AgentID: "main", Address: room})
@@ -453,13 +469,13 @@ func TestTheFirstSchemaStillOpens(t *testing.T) {
 	if err := sqlite.Migrate(t.Context(), db, "session", os.DirFS("testdata/frozen")); err != nil {
 		t.Fatal(err)
 	}
-	err = db.Write(t.Context(), func(tx *sql.Tx) error {
+	err = db.Write(t.Context(), func(tx *sqlite.Tx) error {
 		for _, statement := range []string{
 			`INSERT INTO sessions (key, session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at,
 				updated_at, model_override) VALUES ('k', 's', 'main', '', 'direct', '{"channel":"web","conversation":"c","kind":"direct"}', 5, 0, 5, 'a/m')`,
 			`INSERT INTO transcript VALUES ('s', 1, 'user', 'message', '{"role":"user","parts":[{"text":"hi"}]}', '', '', 5)`,
 		} {
-			if _, err := tx.Exec(statement); err != nil {
+			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
 				return err
 			}
 		}

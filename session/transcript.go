@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"understudy/internal/sqlite"
 	"understudy/llm"
 	"understudy/session/internal/sessiondb"
 )
@@ -113,7 +114,7 @@ func (s *Store) entryRow(sessionID string, e Entry) (sessiondb.AppendEntryParams
 // if there is one, then everything it kept.
 func (s *Store) Load(ctx context.Context, sessionID string) ([]Entry, error) {
 	var rows []sessiondb.Transcript
-	err := s.db.Read(ctx, func(tx *sql.Tx) error {
+	err := s.db.Read(ctx, func(tx *sqlite.Tx) error {
 		q, from := sessiondb.New(tx), int64(0)
 		summary, err := q.LastCompaction(ctx, sessionID)
 		switch {

@@ -28,7 +28,7 @@ func (r *report) answer(key []byte, v value, depth int) {
 	case "stopreason", "finishreason", "donereason":
 		r.ended(v)
 	case "promptfeedback":
-		r.ended(member(v.raw, "blockReason"))
+		r.refused = r.refused || member(v.raw, "blockReason").filled() // whatever the reason, the prompt was
 	case "incompletedetails":
 		r.ended(member(v.raw, "reason"))
 	}
@@ -81,7 +81,7 @@ func (r *report) content(v value) {
 		r.turn(v.raw)
 	case kindArray:
 		for e := range elements(v.raw) {
-			if e.kind == kindObject {
+			if e.kind == kindObject && member(e.raw, "thought").kind != kindTrue { // Gemini's reasoning is no answer
 				r.turn(e.raw)
 			}
 		}

@@ -46,7 +46,7 @@ func (p payload) input() classify.Input {
 func payloads(tb testing.TB) []payload {
 	tb.Helper()
 	var all []payload
-	for _, name := range []string{"testdata/errors.jsonl", "testdata/more.jsonl"} {
+	for _, name := range []string{"testdata/errors.jsonl", "testdata/more.jsonl", "testdata/field.jsonl"} {
 		f, err := os.Open(name)
 		if err != nil {
 			tb.Fatal(err)
@@ -62,7 +62,7 @@ func payloads(tb testing.TB) []payload {
 			all = append(all, p)
 		}
 	}
-	if len(all) < 500 {
+	if len(all) < 1500 {
 		tb.Fatalf("only %d payloads", len(all))
 	}
 	return all
@@ -119,6 +119,11 @@ func TestProviderRulesStayHome(t *testing.T) {
 		{"bare sentence elsewhere, in a stream", "alpha", 200, `{"error":{"message":"Provider returned error"}}`, llm.ReasonUnclassified},
 		{"insufficient_quota at DashScope", "qwen-like", 429, `{"error":{"code":"insufficient_quota","message":"Allocated quota exceeded, please increase your quota limit."}}`, llm.ReasonRateLimit},
 		{"insufficient_quota elsewhere", "openai", 429, `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota, please check your plan and billing details."}}`, llm.ReasonBilling},
+		{"Alibaba behind a router", "alpha", 429, `{"error":{"message":"Error from provider (Alibaba): You exceeded your current quota, please check your plan and billing details."}}`, llm.ReasonRateLimit},
+		{"Google behind OpenRouter", "openrouter", 429, `{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"You exceeded your current quota, please check your plan and billing details.","provider_name":"Google AI Studio"}}}`, llm.ReasonRateLimit},
+		{"OpenAI behind OpenRouter", "openrouter", 429, `{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"You exceeded your current quota, please check your plan and billing details.","provider_name":"OpenAI"}}}`, llm.ReasonBilling},
+		{"a ChatGPT plan", "openai-codex", 0, `{"error":{"message":"To use Codex with your ChatGPT plan, upgrade to Plus"}}`, llm.ReasonBilling},
+		{"a ChatGPT plan elsewhere", "alpha", 0, `{"error":{"message":"To use Codex with your ChatGPT plan, upgrade to Plus"}}`, llm.ReasonUnclassified},
 		{"1113 at Zhipu", "zai", 400, `{"error":{"code":"1113","message":"x"}}`, llm.ReasonBilling},
 		{"1113 elsewhere", "alpha", 400, `{"error":{"code":"1113","message":"x"}}`, llm.ReasonFormat},
 		{"1008 at MiniMax", "minimax", 500, `{"error":{"message":"x (1008)"}}`, llm.ReasonBilling},
@@ -251,6 +256,9 @@ func TestTimesNeedAPresent(t *testing.T) {
 		}, `{}`, 0, now.Add(time.Minute)},
 		{"OpenAI's durations", map[string]string{"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-reset-requests": "1h"}, `{}`, 6 * time.Minute, time.Time{}},
 		{"text with several units", nil, `{"error":{"message":"Please try again in 1 hour, 2 minutes and 3 seconds."}}`, time.Hour + 2*time.Minute + 3*time.Second, time.Time{}},
+		{"text with a clock", nil, `{"error":{"message":"Out of call volume quota. Quota will be replenished in 01:34:11."}}`, time.Hour + 34*time.Minute + 11*time.Second, time.Time{}},
+		{"a clock that is none", nil, `{"error":{"message":"Quota will be replenished in 01:94:11."}}`, 0, time.Time{}},
+		{"a date inside a name", nil, `{"error":{"message":"limit of gpt-2026-03-02T11:00:00Z reached, try again later"}}`, 0, time.Time{}},
 		{"text with a zone", nil, `{"error":{"message":"usage limit reached, resets at 2026-03-02 19:00:00+08:00"}}`, 0, now.Add(time.Hour)},
 		{"text without a zone", nil, `{"error":{"message":"usage limit reached, resets at 2026-03-02 19:00:00"}}`, 0, time.Time{}},
 		{"a date that is no reset", nil, `{"error":{"message":"version 2026-03-02T19:00:00Z is limited"}}`, 0, time.Time{}},
@@ -350,8 +358,9 @@ func TestRepairable(t *testing.T) {
 
 // A body that is cut off anywhere still yields a reason, and a status still counts.
 func TestCutBodies(t *testing.T) {
+	t.Parallel()
 	for _, p := range payloads(t) {
-		for n := 0; n < len(p.Body); n += 1 + len(p.Body)/64 {
+		for n := 0; n < len(p.Body); n += 1 + len(p.Body)/16 {
 			in := p.input()
 			in.Body = in.Body[:n]
 			f, failed := classify.Classify(in)

@@ -1,6 +1,10 @@
 package classify
 
-import "understudy/llm"
+import (
+	"bytes"
+
+	"understudy/llm"
+)
 
 // strength says when a code decides.
 type strength uint8
@@ -64,7 +68,7 @@ var commonCodes = tabulate("",
 		"insufficient_credit", "not_enough_balance", "billing_error", "billing_not_active", "billing_hard_limit_reached",
 		"credit_limit_exceeded", "exceeded_current_quota_error",
 		"usage_not_included", "budget_exceeded", "BudgetExceededError", "BILLING_DISABLED", "payment_required", "CreditsError",
-		"out_of_credits", "account_overdue", "no_credits", "reject_no_credit",
+		"out_of_credits", "pre_consume_token_quota_failed", "account_overdue", "no_credits", "reject_no_credit",
 	}},
 	codeSet{reason: llm.ReasonRateLimit, scope: llm.ScopeProfile, codes: []string{
 		"usage_limit_reached", "usage_limit_exceeded", "QUOTA_EXHAUSTED", "FreeUsageLimitError", "SubscriptionUsageLimitError",
@@ -81,7 +85,8 @@ var commonCodes = tabulate("",
 	codeSet{reason: llm.ReasonModelNotFound, codes: []string{
 		"model_not_found", "model_not_supported", "model_not_available", "model_decommissioned", "model_terminated", "invalid_model",
 		"unknown_model", "unsupported_model", "ModelError", "DeploymentNotFound", "model_deprecated", "model_retired",
-		"invalid_model_error", "model_not_exist", "model_unavailable", "no_available_channel",
+		"invalid_model_error", "model_not_exist", "model_unavailable", "no_available_channel", "model_is_deactivated",
+		"model_terms_required", "model_permission_blocked_project", "model_permission_blocked_org",
 	}},
 	codeSet{reason: llm.ReasonSessionExpired, codes: []string{
 		"session_not_found", "session_expired", "previous_response_not_found", "conversation_not_found", "response_not_found",
@@ -90,7 +95,7 @@ var commonCodes = tabulate("",
 	codeSet{reason: llm.ReasonRefusal, codes: []string{
 		"content_filter", "content_policy_violation", "content_filter_error", "ContentPolicyViolationError", "ResponsibleAIPolicyViolation",
 		"data_inspection_failed", "content_moderation", "safety_check_failed", "sensitive_words_detected", "prompt_blocked",
-		"moderation_blocked", "cyber_policy", "image_generation_user_error_safety",
+		"moderation_blocked", "cyber_policy", "cyber_policy_violation", "image_generation_user_error_safety",
 		"bio_policy", "safety_violations",
 	}},
 	codeSet{reason: llm.ReasonAuth, strength: plain, codes: []string{
@@ -151,6 +156,30 @@ var commonCodes = tabulate("",
 		"SerializationException", "invalid_prompt",
 	}},
 )
+
+// periods are parts of folded codes that speak of a window, and of what is counted in it.
+var (
+	periods = [...]string{"hourly", "daily", "weekly", "monthly"}
+	counted = [...]string{"limit", "quota", "request", "usage", "token", "cap", "count"}
+)
+
+// periodCode judges a code that no table has but that names a window, "MONTHLY_REQUEST_COUNT".
+func periodCode(code []byte) (codeRule, bool) {
+	var buf [48]byte
+	folded := fold(&buf, code)
+	has := func(parts []string) bool {
+		for _, p := range parts {
+			if bytes.Contains(folded, []byte(p)) {
+				return true
+			}
+		}
+		return false
+	}
+	if len(code) > len(buf) || !has(periods[:]) || !has(counted[:]) {
+		return codeRule{}, false
+	}
+	return codeRule{verdict{reason: llm.ReasonRateLimit, scope: llm.ScopeProfile, rule: "code/period"}, decisive}, true
+}
 
 // lookUp finds the rule of a code: as a whole, then the part before a colon, a hash's tail, a dot.
 func (t codeTable) lookUp(code []byte) (codeRule, bool) {

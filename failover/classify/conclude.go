@@ -76,7 +76,7 @@ func (j *judge) scope(v verdict, c *cause) llm.Scope {
 			return llm.ScopeModel
 		case v.scope != llm.ScopeDefault || cue == cueProfile:
 			return llm.ScopeProfile
-		case j.upstream || c != nil && forwarded(c.msg):
+		case j.upstream || len(j.via) > 0 || c != nil && forwarded(c.msg):
 			return llm.ScopeModel
 		}
 	case llm.ReasonAuth, llm.ReasonAuthPermanent, llm.ReasonBilling:

@@ -24,6 +24,7 @@ type report struct {
 	flagged  bool   // a moderation record came along
 	html     bool   // a page instead of an answer
 	upstream bool   // a router reports another host's failure
+	via      []byte // the name a router gives that host
 	finish   []byte // the last finish reason
 	perModel bool   // a quota record that is kept per model
 	hints    hints
@@ -44,7 +45,8 @@ func (r *report) open(nested bool) int {
 // shut drops a layer that turned out to say nothing.
 func (r *report) shut(i int) {
 	c := &r.causes[i]
-	if i == r.n-1 && len(c.msg) == 0 && !c.err && (r.http < 400 || c.nCodes == 0 && c.status == 0) {
+	says := c.nCodes > 0 && r.http >= 400 || c.status != 0 && (r.http == 0 || r.http >= 400)
+	if i == r.n-1 && len(c.msg) == 0 && !c.err && !says {
 		r.n--
 	}
 }
@@ -172,6 +174,12 @@ func (r *report) text(i int, msg []byte, depth int) {
 	if !bytes.ContainsAny(msg, " \n") && len(msg) < 64 && msg[0] < 0x80 {
 		r.addCode(i, msg, false)
 	}
+	if code, ok := oauthCode(msg); ok {
+		r.addCode(i, code, true)
+	}
+	if host := forwarder(msg); host != nil {
+		r.via = host
+	}
 	if depth >= maxDepth {
 		return
 	}
@@ -193,6 +201,26 @@ func (r *report) text(i int, msg []byte, depth int) {
 	if r.n > before {
 		c.msg = bytes.TrimSpace(msg[:at])
 	}
+}
+
+// oauthCode reads the error code that Go's OAuth client prints: `oauth2: "invalid_grant" "…"`.
+func oauthCode(msg []byte) ([]byte, bool) {
+	_, rest, ok := bytes.Cut(msg, []byte(`oauth2: "`))
+	code, _, closed := bytes.Cut(rest, []byte(`"`))
+	return code, ok && closed && len(code) > 0 && len(code) < 64
+}
+
+// forwarder returns whom a router's message blames: "Error from provider (Alibaba): …",
+// "Upstream error from Alibaba: …"; nil when it is no such message.
+func forwarder(msg []byte) []byte {
+	for _, frame := range [...][2]string{{"Error from provider (", ")"}, {"Upstream error from ", ":"}} {
+		if rest, ok := bytes.CutPrefix(msg, []byte(frame[0])); ok {
+			if host, _, ok := bytes.Cut(rest, []byte(frame[1])); ok && len(host) < 48 {
+				return host
+			}
+		}
+	}
+	return nil
 }
 
 // code notes a machine-readable code; a three-digit one is a status as well.
@@ -242,6 +270,7 @@ func (r *report) metadata(v value, depth int) {
 			r.upstream = r.upstream || m.filled()
 		case "provider_name":
 			r.upstream = r.upstream || m.filled()
+			r.via = m.text()
 		case "headers":
 			r.hints.nestedHeaders(m.raw)
 		case "flagged_input", "reasons":

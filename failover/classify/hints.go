@@ -34,7 +34,7 @@ func (h *hints) member(key []byte, v value) bool {
 		h.seconds(&h.after, v, time.Second)
 	case "retryafterms":
 		h.seconds(&h.after, v, time.Millisecond)
-	case "resetsinseconds", "resetinseconds", "resetafterseconds":
+	case "resetsinseconds", "resetinseconds", "resetafterseconds", "resetseconds":
 		h.seconds(&h.after, v, time.Second)
 		h.seconds(&h.resetIn, v, time.Second)
 	case "resetsat", "resetat", "quotaresettimestamp", "resettime":

@@ -31,6 +31,9 @@ func (j *judge) verdict() (verdict, *cause) {
 			j.fam |= famGoogle
 		}
 	}
+	if len(j.via) > 0 { // who is behind a router speaks in words of their own
+		j.fam |= familyOf(string(j.via), "")
+	}
 	if j.flagged {
 		return verdict{reason: llm.ReasonRefusal, rule: "router/moderation"}, j.outer()
 	}
@@ -75,7 +78,10 @@ func google(c *cause) bool {
 // ending judges a response that came as a success: why it ended and whether it says anything.
 func (j *judge) ending() (verdict, bool) {
 	if v, ok := endings[foldString(j.finish)]; ok {
-		if v.reason != llm.ReasonContextOverflow || !j.answered {
+		switch {
+		case v.reason == llm.ReasonUnclassified && !j.answered: // said nothing usable
+			return verdict{reason: llm.ReasonEmptyResponse, rule: v.rule}, true
+		case v.reason != llm.ReasonContextOverflow || !j.answered:
 			return v, true
 		}
 	}
@@ -133,7 +139,8 @@ func (j *judge) cause(c *cause) (verdict, bool) {
 		return v, true
 	}
 	if g := softText.find(&j.words, j.fam, status); g >= 0 {
-		return softText.groups[g].verdict, true
+		v := softText.groups[g].verdict
+		return v, v.rule != ruleNamesModel || c == j.inner() // a wrapper's "Model call failed: " names none
 	}
 	return verdict{}, false
 }
@@ -150,7 +157,11 @@ func (j *judge) code(c *cause, s strength) (verdict, bool) {
 			}
 			continue
 		}
-		if rule, ok := commonCodes.lookUp(code); ok && rule.strength == s {
+		rule, ok := commonCodes.lookUp(code)
+		if !ok {
+			rule, ok = periodCode(code)
+		}
+		if ok && rule.strength == s {
 			return rule.verdict, true
 		}
 	}
@@ -185,18 +196,24 @@ func amznErrorType(header map[string]string) string {
 }
 
 // statusOf returns the status that counts for a layer: the response's own, unless that is a success
-// or so general that a wrapped one says more, as "bad response status code 429" on a 500 does.
+// or so general that a wrapped one says more, as "bad response status code 429" on a 500 does. Behind
+// a success a layer has the status that the layers around it name.
 func (j *judge) statusOf(c *cause) int {
-	general := j.http < 400 || j.http == 400 || j.http >= 500
-	if c.status != 0 && general && c.status != j.http {
-		return c.status
+	http := j.http
+	for i := 0; j.http < 400 && i < j.n && &j.causes[i] != c; i++ {
+		if s := j.causes[i].status; s >= 400 {
+			http = s
+		}
 	}
-	if j.http >= 500 {
+	if general := http < 400 || http == 400 || http >= 500; general && c.status != 0 {
+		http = c.status
+	}
+	if http >= 500 {
 		if n := statusIn(c.msg); n != 0 {
 			return n
 		}
 	}
-	return j.http
+	return http
 }
 
 // fallback judges by status and by weak codes, the innermost layer first.

@@ -38,6 +38,10 @@ func TestCut(t *testing.T) {
 		"see https://host/x?overloaded=1&y=2 please":  "see @https://host/x?overloaded=1&y=2 please",
 		"litellm.RateLimitError: OpenAIException - x": "litellm ratelimiterror openaiexception x",
 		"'messages[3].id': string too long":           "Q string too long",
+		"Weekly/Monthly limit":                        "weekly monthly limit",
+		"daily/beta-7 limit":                          "@daily/beta-7 limit",
+		"サーバーが混み":                                     "サ ー バ ー が 混 み",
+		"요청 한도를 넘었습니다":                                "요청 한도를 넘었습니다",
 		"it's don't can't":                            "it's don't can't",
 		"`max_tokens` is too large":                   "max_tokens is too large",
 		"Prompt 超长。请缩短":                               "prompt 超 长 请 缩 短",
@@ -70,8 +74,10 @@ func TestEveryPhraseMatches(t *testing.T) {
 				var w words
 				w.cut([]byte(msg))
 				status := 0
-				if group.when != nil && !group.when(0) {
-					status = 404
+				for _, s := range []int{404, 402} {
+					if group.when != nil && !group.when(status) {
+						status = s
+					}
 				}
 				fam := group.only
 				if got := l.find(&w, fam, status); got < 0 || got > g {

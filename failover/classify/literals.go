@@ -2,6 +2,7 @@ package classify
 
 import (
 	"bytes"
+	"strings"
 
 	"understudy/llm"
 )
@@ -12,13 +13,14 @@ var endings = map[string]verdict{
 	"errortoxic":                 ending(llm.ReasonRefusal, ""),
 	"errorlimit":                 ending(llm.ReasonContextOverflow, ""),
 	"modelcontextwindowexceeded": ending(llm.ReasonContextOverflow, ""),
+	"contextwindowexceeded":      ending(llm.ReasonContextOverflow, ""),
 	"abort":                      ending(llm.ReasonTimeout, llm.DetailNetwork),
 	"networkerror":               ending(llm.ReasonTimeout, llm.DetailNetwork),
 	"malformedresponse":          ending(llm.ReasonTimeout, llm.DetailNetwork),
-	"malformedfunctioncall":      ending(llm.ReasonTimeout, llm.DetailServerError),
-	"unexpectedtoolcall":         ending(llm.ReasonTimeout, llm.DetailServerError),
-	"malformedmodeloutput":       ending(llm.ReasonTimeout, llm.DetailServerError),
-	"malformedtooluse":           ending(llm.ReasonTimeout, llm.DetailServerError),
+	"malformedfunctioncall":      ending(llm.ReasonUnclassified, ""), // the model's slip, not the server's
+	"unexpectedtoolcall":         ending(llm.ReasonUnclassified, ""),
+	"malformedmodeloutput":       ending(llm.ReasonUnclassified, ""),
+	"malformedtooluse":           ending(llm.ReasonUnclassified, ""),
 	"insufficientsystemresource": ending(llm.ReasonOverloaded, ""),
 	"contentfilter":              ending(llm.ReasonRefusal, ""),
 	"contentfiltered":            ending(llm.ReasonRefusal, ""),
@@ -57,12 +59,29 @@ var finishPrefixes = [...]string{
 	"finish_reason: ", "stop_reason: ", "reason: ",
 }
 
+// refusals are the HTTP status texts with which a proxy declines a tunnel. Go reports nothing else of
+// its answer: `Post "https://…": Forbidden`.
+var refusals = map[string]bool{
+	"proxy authentication required": true, "forbidden": true, "bad gateway": true, "service unavailable": true,
+	"gateway timeout": true, "method not allowed": true, "internal server error": true, "bad request": true,
+}
+
+// tunnelRefused tells whether a Go error is a proxy's refusal.
+func tunnelRefused(msg []byte) bool {
+	rest, ok := bytes.CutPrefix(msg, []byte(`Post "http`))
+	_, text, cut := bytes.Cut(rest, []byte(`": `))
+	return ok && cut && refusals[strings.ToLower(string(text[:min(len(text), maxLiteral)]))]
+}
+
 // maxLiteral bounds the messages that are compared as a whole.
 const maxLiteral = 120
 
 // literal judges a message that is one of the known sentences, perhaps behind "provider: "; bare
 // lets the router's sentence count.
 func literal(msg []byte, bare bool) (verdict, bool) {
+	if tunnelRefused(msg) {
+		return vUnreached, true
+	}
 	if len(msg) == 0 || len(msg) > maxLiteral {
 		return verdict{}, false
 	}

@@ -6,7 +6,12 @@ import "understudy/llm"
 func beyondHTTP(status int) bool { return status < 400 }
 
 // notRejected is for words that say nothing new beside a status that already blames the caller.
-func notRejected(status int) bool { return status < 400 || status == 400 || status >= 500 }
+func notRejected(status int) bool {
+	return status < 400 || status == 400 || status == 424 || status >= 500
+}
+
+// isPayment is for words that ask for money where the status already does.
+func isPayment(status int) bool { return status == 402 }
 
 func isMissing(status int) bool { return status == 404 || status == 410 }
 
@@ -27,6 +32,17 @@ var (
 	vUnreached  = verdict{reason: llm.ReasonTimeout, detail: llm.DetailNetwork, notSent: true, rule: "text/unreached"}
 	vDeadline   = verdict{reason: llm.ReasonTimeout, detail: llm.DetailDeadline, rule: "text/deadline"}
 )
+
+// ruleNamesModel is the rule of a 404 whose message has the word, and nothing more, to say.
+const ruleNamesModel = "text/model-404"
+
+// periodic are the wordings of a cap that is counted by the hour, day, week or month.
+var periodic = []string{
+	"weekly limit", "weekly quota", "monthly limit", "monthly quota", "daily limit", "daily quota", "hourly limit",
+	"hourly _ limit", "daily _ limit", "weekly _ limit", "monthly _ limit", "daily _ quota", "weekly _ quota", "monthly _ quota",
+	"hour limit", "daily usage", "weekly usage", "monthly usage", "monthly budget", "daily budget", "weekly budget", "monthly allowance",
+	"resets tomorrow", "reset tomorrow", "limit for this billing cycle",
+}
 
 // hardText decides before plain codes do: explicit money, windows, overflow and shut accounts count
 // whatever the status says (spec/failover.md §6).
@@ -52,7 +68,9 @@ var hardText = compile([]group{
 		"max rpm", "max tpm", "max rpd", "max tpd", "max concurrency", "crossed budget", "exceeded budget for deployment",
 		"calls per minute", "api calls / minute", "not your usage limit", "requests per hour", "tokens per hour",
 	}},
-	{verdict: vRateLimit, only: famGoogle | famDashScope, phrases: []string{"exceeded your current quota", "allocated quota exceeded"}},
+	{verdict: vRateLimit, only: famGoogle | famDashScope, phrases: []string{
+		"exceeded your current quota", "allocated quota exceeded", "insufficient_quota", "insufficient quota",
+	}},
 	{verdict: verdict{reason: llm.ReasonBilling, scope: llm.ScopeModel, rule: "text/billing-model"}, phrases: []string{
 		"model requires a * subscription", "model requires a subscription", "model requires a * plan", "model requires a paid",
 		"model is only available on paid", "model is only available to paid", "free tier of the model",
@@ -60,6 +78,7 @@ var hardText = compile([]group{
 	{verdict: vBilling, phrases: []string{
 		"check your plan and billing details", "exceeded your current quota",
 		"failure to pay", "past invoices", "overdue", "unpaid", "insufficient balance", "insufficient credit", "insufficient credits",
+		"quota is not enough", "insufficient quota", "insufficient_quota", "insufficient _ balance", "insufficient _ or _ balance", "used up your points", "used up your credits", "used up all your credits",
 		"insufficient funds", "insufficient account balance", "balance is insufficient", "balance is not enough", "balance not enough",
 		"not enough balance", "not enough credits", "not enough credit", "enough credits to", "out of credits", "out of credit",
 		"run out of credits", "ran out of credits", "no credits left", "no credits remaining", "no credits available", "no more credits",
@@ -67,32 +86,33 @@ var hardText = compile([]group{
 		"credits have been exhausted", "credits are exhausted", "credits are depleted", "credit limit exceeded", "credit balance",
 		"credits depleted", "prepayment credits", "low balance", "negative balance", "zero balance", "balance exhausted",
 		"balance is too low", "account balance is", "add more credits", "requires more credits", "purchase more credits",
-		"payment required", "payment method is required", "add or update your payment", "add a valid payment method", "update your payment",
+		"payment method is required", "add or update your payment", "add a valid payment method", "update your payment",
 		"no payment method", "payment instrument", "billing or payment information", "billing hard limit", "billing is disabled",
 		"billing to be enabled", "billing has not been enabled", "billing not active", "billing is not active", "enable billing",
 		"please recharge", "top up your", "please top up", "top up", "add credits to", "please add credits", "exceeded your credit limit",
 		"subscription has been canceled", "subscription has been cancelled", "subscription * has ended", "enter a payment method",
 		"subscription has expired", "subscription expired", "subscription has lapsed",
 		"plan has expired", "no active subscription", "inactive subscription", "need a * subscription", "valid codingplan subscription",
-		"not included in your plan", "please upgrade your account", "upgrade to a paid account", "upgrade your plan to continue",
+		"not included in your plan", "please upgrade your account", "plan upgrade required", "plan upgrade needed", "upgrade to a paid account", "upgrade your plan to continue",
 		"budget has been exceeded", "exceededbudget", "free trial * expired", "trial has ended", "trial has expired", "out of extra usage",
 		"draw from your extra usage", "extra usage balance", "not purchased",
-		"账户欠费", "已欠费", "欠费", "余额不足", "额度不足", "额度已用尽", "额度已用完", "余额已用完", "请充值", "充值后", "套餐已到期", "套餐已过期", "套餐到期", "未购买", "请续费", "续订",
+		"账户欠费", "已欠费", "欠费", "余额不足", "额度不足", "额度已用尽", "额度已用完", "余额已用完", "请充值", "充值后", "套餐已到期", "套餐已过期", "套餐到期", "未购买", "请续费", "续订", "预扣费",
 		"残高不足", "잔액이 부족합니다", "crédits insuffisants", "saldo insuficiente", "guthaben reicht nicht",
 	}},
+	{verdict: vWindow, phrases: periodic},
+	{verdict: vBilling, when: isPayment, phrases: []string{"upgrade your plan", "upgrade your account", "upgrade your subscription"}},
 	{verdict: vWindow, phrases: []string{
-		"usage limit", "usage limits", "usage quota", "weekly limit", "weekly quota", "monthly limit", "monthly quota", "daily limit", "daily quota",
-		"hourly limit", "hourly _ limit", "daily _ limit", "weekly _ limit", "monthly _ limit", "daily _ quota", "weekly _ quota",
-		"monthly _ quota", "hour limit", "session limit", "spending limit", "spending limits", "spend limit", "spend cap", "spending cap",
-		"limit reached resets", "resets tomorrow", "reset tomorrow", "daily free allocation", "monthly included credits",
-		"individual quota", "premium request allowance", "quota limit exceeded", "limit for this billing cycle",
-		"free usage exceeded", "daily usage", "weekly usage", "monthly usage",
-		"quota will reset", "limit will reset", "usage cap", "monthly budget", "daily budget", "weekly budget", "monthly allowance", "message limit",
+		"usage limit", "usage limits", "usage quota", "session limit", "spending limit", "spending limits", "spend limit", "spend cap", "spending cap",
+		"limit reached resets", "hit your limit", "reached your limit", "daily free allocation", "monthly included credits",
+		"individual quota", "subscription quota", "call volume quota", "premium request allowance", "quota limit exceeded", "free usage exceeded",
+		"quota will reset", "quota will be replenished", "quota will be refreshed", "limit will reset", "usage cap", "message limit",
 		"使用上限", "每周限额", "每月限额", "今日调用次数限额", "每日限额", "用量上限", "周限额", "月限额", "日限额", "当日", "今日额度", "本周额度", "本月额度", "用量已达", "限额将在", "额度将在",
 		"limite hebdomadaire", "límite semanal", "wochenlimit", "monatslimit", "週間制限",
 	}},
+	{verdict: vBilling, phrases: []string{"payment required"}}, // a 402's own words: what stands beside them says more
 	{verdict: vPermanent, phrases: []string{
-		"invalid_grant", "refresh_token_reused", "refresh token * already been used", "refresh token * revoked", "token has been revoked",
+		"api key deleted", "api key deactivated", "api key disabled", "api key * is disabled", "api key * has been disabled",
+		"api key * has been revoked", "invalid_grant", "refresh_token_reused", "refresh token * already been used", "refresh token * revoked", "token has been revoked",
 		"token was revoked",
 		"token is revoked", "key has been revoked", "key was revoked", "key is revoked", "key revoked", "key has been disabled", "key is disabled",
 		"key was disabled", "key has been deactivated", "key is deactivated", "key is blocked", "key is _ blocked", "key is _ disabled",
@@ -141,7 +161,8 @@ var hardText = compile([]group{
 		"tokens in the prompt cannot exceed", "range of input length", "must have less than # tokens", "inputs tokens * must be",
 		"input length exceeds",
 		"input length * exceed", "input token length too long", "exceeded model token limit", "model token limit", "token limit exceeded",
-		"tokens to keep from the initial prompt",
+		"tokens to keep from the initial prompt", "context length of only", "payload size exceeds the limit",
+		"more than max tokens allowed", "larger than the context", "prompt has # tokens", "size limit exceeded by # tokens", "context window is _ tokens * requested",
 		"reduce the length of the messages", "reduce the length of your prompt", "reduce your prompt", "shorten your prompt",
 		"shorter prompt", "too many tokens in",
 		"contextwindowexceedederror", "prompt contains # tokens", "conversation is too long", "exceeds the model's maximum",
@@ -162,7 +183,7 @@ var softText = compile([]group{
 		"quota has been exceeded",
 		"exhausted * quota", "quota * exhausted", "throttled", "throttling", "throttlingexception", "toomanyrequestsexception", "throttle",
 		"concurrency limit", "concurrency quota", "too many concurrent", "concurrent requests", "limit exhausted", "concurrency exceeded",
-		"resource exhausted", "resource has been exhausted", "resource_exhausted", "request rate increased too quickly",
+		"resource exhausted", "resource has been exhausted", "resource_exhausted", "resourceexhausted", "request rate increased too quickly",
 		"sending requests too quickly", "slow down", "frequency limit", "quota limit",
 		"频率", "频繁", "并发数过高", "并发", "限流", "流量限制", "速率限制", "请求过多", "请求数超", "次数限制", "请求过快", "超出配额",
 		"配额已用", "rpm 限制", "tpm 限制", "达到上限", "レート制限", "요청 한도", "limite de débit", "límite de velocidad",
@@ -173,7 +194,7 @@ var softText = compile([]group{
 		"content_policy_violation", "contentpolicyviolationerror", "usage policies", "usage policy",
 		"usage guidelines", "safety system", "safety reasons", "safety filter", "safety filters", "safety policy", "blocked by safety",
 		"moderation", "responsible ai policy", "prohibited content", "inappropriate content", "sensitive content",
-		"sensitive information", "considered high risk", "content exists risk", "violates our", "guardrail", "can't help with that",
+		"sensitive information", "considered high risk", "content exists risk", "content was flagged", "prohibited due to a violation", "violates our", "guardrail", "can't help with that",
 		"cannot help with that", "can't assist with that", "data_inspection_failed", "new_sensitive", "prohibited_content",
 		"sensitive words", "敏感", "违规", "不安全", "内容安全", "不适当", "违反", "屏蔽词",
 	}},
@@ -181,7 +202,7 @@ var softText = compile([]group{
 		"jinja", "prompt template", "chat template", "value is not callable", "template error", "roles must alternate", "must alternate",
 	}},
 	{verdict: vOverloaded, phrases: []string{
-		"overloaded", "overload", "server overloaded", "at capacity", "over capacity", "at max capacity", "at maximum capacity",
+		"overloaded", "overload", "overloaded_error", "degraded function", "server overloaded", "at capacity", "over capacity", "at max capacity", "at maximum capacity",
 		"scaling up", "scaling from zero", "cold start", "capacity exceeded", "capacity temporarily exceeded", "out of capacity",
 		"no capacity available", "capacity limits", "insufficient capacity", "not enough capacity", "lack of capacity",
 		"capacity constraints", "high demand",
@@ -214,7 +235,7 @@ var softText = compile([]group{
 		"not available with the * plan", "not available on your * plan", "authorized to use this model", "allowed to use this model",
 		"allowed to use * model", "permission to use * model", "model can not be found", "model cannot be found",
 		"model could not be found",
-		"model not exist", "try pulling it", "selected model * may not exist", "模型不存在", "模型 * 不存在", "没有该模型", "不支持该模型",
+		"model has been deactivated", "model is deactivated", "model not exist", "try pulling it", "selected model * may not exist", "模型不存在", "模型 * 不存在", "没有该模型", "不支持该模型",
 		"不支持模型", "模型未开通", "未开通 * 模型", "模型已下线", "模型 * 已下线", "无可用渠道", "暂未开放", "无权访问 * 模型",
 		"没有 * 模型 * 权限", "モデルが見つかりません", "モデル * 存在しません", "모델을 찾을 수", "modèle * introuvable",
 		"modelo * no existe", "modell * nicht gefunden",
@@ -231,6 +252,7 @@ var softText = compile([]group{
 		"accessdeniedexception", "unrecognizedclientexception", "security token * is invalid", "security token * is expired",
 		"not authorized to perform", "permission denied on", "permissiondeniederror", "unauthenticated", "location is not supported",
 		"country * not supported", "could not resolve authentication method", "unable to locate credentials", "refresh cached credentials",
+		"no credentials found", "could not find default credentials",
 		"login fail", "please log in again", "please re-authenticate", "please sign in",
 		"无效的令牌", "令牌无效", "令牌已过期", "令牌过期", "密钥无效", "无效的密钥", "身份验证失败", "鉴权失败", "认证失败", "未提供令牌",
 		"api key 无效", "无效的 api key", "密钥错误", "无权访问", "认证を", "無効な api", "유효하지 않은 api", "clé api invalide",
@@ -243,26 +265,29 @@ var softText = compile([]group{
 	{verdict: vUnreached, when: beyondHTTP, phrases: []string{
 		"connection refused", "no such host", "server misbehaving", "temporary failure in name resolution", "network is unreachable",
 		"no route to host", "host is down", "econnrefused", "enotfound", "eai_again", "enetunreach", "ehostunreach", "getaddrinfo",
-		"tls handshake timeout", "x509", "proxyconnect", "http response to https client",
+		"tls handshake timeout", "x509", "proxyconnect", "http response to https client", "socks", "cannot assign requested address", "certificate verify failed",
+		"certificate_verify_failed",
+		"too many open files",
 	}},
 	{verdict: vNetwork, when: beyondHTTP, phrases: []string{
 		"connection reset", "connection error", "connection closed", "connection aborted", "connection lost", "client connection lost",
 		"connection broken", "connection terminated", "broken pipe", "closed network connection",
 		"unexpected eof", "unexpected end of json input", "unexpected end of file", "premature close", "socket hang up", "fetch failed",
 		"econnreset", "etimedout", "epipe", "und_err_socket", "goaway", "refused_stream", "stream error", "http2",
-		"tls", "i/o timeout", "malformed http", "bad gateway", "incomplete chunked read", "peer closed connection",
+		"tls", "ssl", "server disconnected", "i/o timeout", "malformed http", "bad gateway", "incomplete chunked read", "peer closed connection",
 		"invalid character * looking for beginning of value", "network error", "other side closed", "remoteprotocolerror",
 		"apiconnectionerror", "stream ended before", "stream closed", "server closed * connection", "transport connection broken",
+		"closed response body", "malformed chunked encoding", "gzip invalid header", "without sending any chunks",
 		"连接被重置", "连接超时", "网络错误", "网络异常",
 	}},
 	{verdict: vDeadline, when: notRejected, phrases: []string{
 		"timed out", "request timeout", "request time out", "timeout awaiting response headers", "context deadline exceeded",
 		"deadline exceeded", "deadline expired", "operation was timeout", "gateway timeout", "upstream request timeout", "client.timeout",
-		"read timeout", "readtimeout", "function_invocation_timeout", "请求超时", "响应超时", "处理超时",
+		"read timeout", "readtimeout", "stream idle timeout", "function_invocation_timeout", "请求超时", "响应超时", "处理超时",
 	}},
 	{verdict: vServer, when: notRejected, phrases: []string{
 		"internal server error", "internal error", "internal_server_error", "server error", "model has crashed", "model crashed",
-		"model unloaded", "unknown error #", "unknown error, #", "upstream error", "backend error", "modelstreamerrorexception",
+		"model unloaded", "model is unloaded", "unknown error #", "unknown error, #", "upstream error", "backend error", "modelstreamerrorexception",
 		"modelerrorexception", "internalserverexception", "internalservererror", "encountered an unexpected error during processing",
 		"service unavailable", "service is currently unavailable", "service temporarily unavailable",
 		"error occurred while processing your request",
@@ -271,10 +296,10 @@ var softText = compile([]group{
 		"interner serverfehler",
 	}},
 	{verdict: vFormat, when: beyondHTTP, phrases: []string{
-		"badrequesterror", "unprocessableentityerror", "invalid_request_error", "validationexception", "each tool_use block must have",
+		"invalid request format", "should match pattern", "tool call id was * must be", "badrequesterror", "unprocessableentityerror", "invalid_request_error", "validationexception", "each tool_use block must have",
 		"toolu_ * without", "tool_use ids were found", "must be followed by tool messages", "no tool output found",
 	}},
-	{verdict: verdict{reason: llm.ReasonModelNotFound, rule: "text/model-404"}, when: isMissing, phrases: []string{
+	{verdict: verdict{reason: llm.ReasonModelNotFound, rule: ruleNamesModel}, when: isMissing, phrases: []string{
 		"model", "models", "deployment", "模型",
 	}},
 })

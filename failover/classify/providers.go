@@ -24,6 +24,7 @@ const (
 	famLlamaCpp
 	famCohere
 	famXAI
+	famOpenAI
 )
 
 // familyNames are parts of provider ids that tell the family. Ids of users' own may be longer
@@ -65,6 +66,8 @@ var familyNames = []struct {
 	{"cohere", famCohere},
 	{"xai", famXAI},
 	{"grok", famXAI},
+	{"openai", famOpenAI},
+	{"codex", famOpenAI},
 }
 
 // familyOf returns the vocabulary of a provider id spoken over an API.
@@ -90,6 +93,7 @@ var providerText = compile([]group{
 	{verdict: verdict{reason: llm.ReasonBilling, rule: "openrouter/key-limit"}, only: famOpenRouter, phrases: []string{
 		"key limit exceeded", "key budget limit exceeded",
 	}},
+	{verdict: verdict{reason: llm.ReasonBilling, rule: "openai/plan"}, only: famOpenAI, phrases: []string{"with your chatgpt plan upgrade"}},
 	{verdict: verdict{reason: llm.ReasonBilling, scope: llm.ScopeModel, rule: "anthropic/long-context"}, phrases: []string{
 		"required for long context", "requires * long context", "long context beta is not yet available",
 	}, only: famAnthropic},
@@ -140,7 +144,7 @@ var providerCodes = []struct {
 		codeSet{reason: llm.ReasonAuthPermanent, codes: []string{"1110", "1111", "1112", "1121"}},
 		codeSet{reason: llm.ReasonBilling, codes: []string{"1113", "1309"}},
 		codeSet{reason: llm.ReasonModelNotFound, codes: []string{"1211", "1311"}},
-		codeSet{reason: llm.ReasonFormat, codes: []string{"1210", "1212", "1213", "1214", "1215"}},
+		codeSet{reason: llm.ReasonFormat, strength: weak, codes: []string{"1210", "1212", "1213", "1214", "1215"}},
 		codeSet{reason: llm.ReasonContextOverflow, codes: []string{"1261"}},
 		codeSet{reason: llm.ReasonRefusal, codes: []string{"1300", "1301"}},
 		codeSet{reason: llm.ReasonRateLimit, codes: []string{"1302", "1303"}},
@@ -201,6 +205,7 @@ var providerCodes = []struct {
 		codeSet{reason: llm.ReasonRateLimit, scope: llm.ScopeModel, codes: []string{"3505"}},
 	)},
 	{famCopilot, tabulate("copilot",
+		codeSet{reason: llm.ReasonBilling, strength: plain, codes: []string{"quota_exceeded"}},
 		codeSet{reason: llm.ReasonRateLimit, scope: llm.ScopeProfile, codes: []string{
 			"user_global_rate_limited", "user_weekly_rate_limited", "agent_mode_limit_exceeded",
 		}},

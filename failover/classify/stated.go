@@ -9,7 +9,7 @@ import (
 // waitMarkers are the words before a stated wait, in lower case.
 var waitMarkers = [...]string{
 	"try again in", "try again after", "retry in", "retry after", "retry again in", "retry again after", "resets in", "reset in", "reset after", "resets after",
-	"available in", "please wait", "wait for", "again in about", "expires in", "retrying in",
+	"available in", "replenished in", "refreshed in", "wait ", "wait for", "again in about", "expires in", "retrying in",
 }
 
 // statedWait returns the wait that a message names: "try again in 7m12s", "请在 30 秒后重试".
@@ -50,6 +50,9 @@ func spelledDuration(text string) time.Duration {
 	var sum time.Duration
 	text = strings.TrimLeft(text, " :~")
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "about "), "approximately ")
+	if d := clockDuration(text); d > 0 {
+		return d
+	}
 	for {
 		n := 0
 		for n < len(text) && (isDigit(text[n]) || text[n] == '.') {
@@ -72,6 +75,25 @@ func spelledDuration(text string) time.Duration {
 		text = strings.TrimLeft(rest[w:], " ,")
 		text = strings.TrimPrefix(text, "and ")
 	}
+}
+
+// clockDuration reads "01:34:11" at the start of text.
+func clockDuration(text string) (d time.Duration) {
+	for i, unit := range [...]time.Duration{time.Hour, time.Minute, time.Second} {
+		n := len(leadingDigits(text))
+		v, err := strconv.Atoi(text[:n])
+		if err != nil || n > 3 || i > 0 && (n != 2 || v > 59) {
+			return 0
+		}
+		d += time.Duration(v) * unit
+		if text = text[n:]; i < 2 {
+			if !strings.HasPrefix(text, ":") {
+				return 0
+			}
+			text = text[1:]
+		}
+	}
+	return d
 }
 
 func unitOf(word string) time.Duration {
@@ -106,7 +128,7 @@ func statedReset(text string) time.Time {
 		return time.Time{}
 	}
 	for i := 0; i+16 <= len(text); i++ {
-		if text[i] == '2' && text[i+4] == '-' && text[i+7] == '-' {
+		if text[i] == '2' && text[i+4] == '-' && text[i+7] == '-' && (i == 0 || text[i-1] != '-' && !isWordByte(text[i-1])) {
 			if t, ok := zonedTime(text[i:]); ok {
 				return t
 			}

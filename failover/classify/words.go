@@ -101,17 +101,23 @@ func (w *words) rune(b []byte, i int, sentence *uint8) (next int) {
 	case r == '。' || r == '！' || r == '；' || r == '？':
 		*sentence++
 	case unicode.IsLetter(r):
-		if !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) {
-			end := i + size
-			for end < len(b) && b[end] >= 0x80 || end < len(b) && isWordByte(b[end]) {
-				end++
+		end := i + size
+		for !unspaced(r) && end < len(b) {
+			next, size := utf8.DecodeRune(b[end:])
+			if unspaced(next) || next >= utf8.RuneSelf && !unicode.IsLetter(next) && !unicode.IsMark(next) || next < utf8.RuneSelf && !isWordByte(b[end]) {
+				break
 			}
-			w.add(i, end, tokenWord, *sentence)
-			return end
+			end += size
 		}
-		w.add(i, i+size, tokenWord, *sentence)
+		w.add(i, end, tokenWord, *sentence)
+		return end
 	}
 	return i + size
+}
+
+// unspaced tells whether r is of a script that writes words without spaces between them.
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー'
 }
 
 // run takes a stretch of letters, digits and the signs that join them.
@@ -148,6 +154,9 @@ func (w *words) run(b []byte, start int, sentence uint8) (next int) {
 
 // isName tells whether a run names something rather than says something.
 func (w *words) isName(run []byte) bool {
+	if isPeriods(run) {
+		return false
+	}
 	var letters, digits, joints int
 	for i, c := range run {
 		switch {
@@ -179,6 +188,26 @@ func (w *words) isName(run []byte) bool {
 		}
 	}
 	return false
+}
+
+// isPeriods tells whether run joins windows only: "weekly/monthly".
+func isPeriods(run []byte) bool {
+	for {
+		i := bytes.IndexByte(run, '/')
+		part := run
+		if i >= 0 {
+			part = run[:i]
+		}
+		switch string(part) {
+		case "hourly", "daily", "weekly", "monthly":
+		default:
+			return false
+		}
+		if i < 0 {
+			return true
+		}
+		run = run[i+1:]
+	}
 }
 
 func isPeriod(b []byte) bool {

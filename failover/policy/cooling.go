@@ -26,7 +26,7 @@ func (s *RunState) cooling(i int, now time.Time) Decision {
 		return s.try(i, p, WhyPassRetry)
 	}
 	near := !d.window.Until.After(now.Add(ProbeMargin))
-	if (d.window.Stated && !near) || d.profile == "" {
+	if d.profile == "" || s.held(i, d.profile, now) {
 		return skip
 	}
 	first := i == s.From
@@ -53,6 +53,13 @@ func (s *RunState) cooling(i int, now time.Time) Decision {
 	default:
 		return s.try(i, d.profile, WhyLastResort)
 	}
+}
+
+// held reports whether an end that the provider itself named keeps the profile from being asked
+// before its time, whatever else blocks it for longer: it may be asked in the last two minutes.
+func (s *RunState) held(i int, p llm.ProfileID, now time.Time) bool {
+	end := s.Health.Stated(p, s.model(i), now)
+	return end.After(now.Add(ProbeMargin))
 }
 
 func (s *RunState) probe(i int, p llm.ProfileID) Try {
@@ -114,7 +121,7 @@ func (s *RunState) beganInTurn(i int, now time.Time) (best llm.ProfileID, ok boo
 	var until time.Time
 	for _, p := range s.Chain[i].Profiles {
 		w, blocked := s.Health.Block(p, s.model(i), now)
-		if !blocked || w.Stated || w.Since.Before(s.Started) {
+		if !blocked || w.Stated || w.Since.Before(s.Started) || s.held(i, p, now) {
 			continue
 		}
 		if _, off := s.Health.Disabled(p, s.model(i), now); off {
@@ -152,17 +159,24 @@ func (s *RunState) down(i int, now time.Time) down {
 	return d
 }
 
-// downReason says why a provider is down when its profiles differ (spec §8.3, last point): active
-// disable windows first, then the reason counted most over the cooling profiles.
+// downReason says why a provider is down (spec §8.3, last point): active disable windows first,
+// then, when the profiles differ, the reason counted most over the cooling ones.
 func (s *RunState) downReason(i int, now time.Time) llm.Reason {
 	model, counts := s.model(i), make(map[llm.Reason]int, 4)
+	blocks := make(map[llm.Reason]int, 2)
 	for _, p := range s.Chain[i].Profiles {
 		if w, off := s.Health.Disabled(p, model, now); off {
 			counts[w.Reason]++
 		}
+		if w, blocked := s.Health.Block(p, model, now); blocked {
+			blocks[w.Reason]++
+		}
 	}
-	if len(counts) > 0 {
+	switch {
+	case len(counts) > 0:
 		return most(counts)
+	case len(blocks) == 1:
+		return most(blocks)
 	}
 	windows := make(map[llm.Reason]int, 2)
 	for _, p := range s.Chain[i].Profiles {

@@ -111,13 +111,25 @@ func (h Health) Disabled(profile llm.ProfileID, model string, now time.Time) (Wi
 	return w, w.Active(now)
 }
 
+// Stated returns the last end among the active windows of profile for model that the provider named;
+// zero when it named none.
+func (h Health) Stated(profile llm.ProfileID, model string, now time.Time) (end time.Time) {
+	all, one := h[Key{Profile: profile}], h[Key{profile, model}]
+	for _, x := range [...]Window{all.Cooldown, all.Disabled, one.Cooldown, one.Disabled} {
+		if x.Stated && x.Active(now) && x.Until.After(end) {
+			end = x.Until
+		}
+	}
+	return end
+}
+
 // Attempt is what one request tells about the health of its profile.
 type Attempt struct {
 	Profile llm.ProfileID
 	Model   string
 	Failure *llm.Failure // nil = success
-	// Background marks a probe of the five-minute job: when it fails it begins no window and
-	// changes no step (spec §12).
+	// Background marks a probe of the five-minute job: when it fails it is counted, but begins no
+	// window, moves none and changes no step (spec §12).
 	Background bool
 	At         time.Time
 }
@@ -200,7 +212,7 @@ func (r Rules) fail(row Row, a Attempt, cost Cost) Row {
 			end, named = stated, true
 		}
 		*w = Window{Since: now, Until: end, Reason: f.Reason, Detail: f.Detail, Stated: named}
-	case w.Active(now) && stated.After(w.Until):
+	case w.Active(now) && stated.After(w.Until) && !a.Background:
 		w.Until, w.Stated = stated, true
 	}
 	return row

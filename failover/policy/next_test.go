@@ -273,7 +273,7 @@ func TestLiveSwitch(t *testing.T) {
 	state := &policy.RunState{Chain: w.chain, Started: t0}
 	w.refresh(state)
 	state.Record(policy.Step{Kind: policy.StepFailed, Index: 0, Profile: "alpha:p1", Failure: *fail(llm.ReasonTimeout)})
-	state.JumpTo(1)
+	state.JumpTo(1, true)
 	d, ok := w.rules.Next(state, t0).(policy.Try)
 	if !ok || d.Index != 1 {
 		t.Fatalf("after a jump to b1: %+v", d)
@@ -281,6 +281,13 @@ func TestLiveSwitch(t *testing.T) {
 	state.Record(policy.Step{Kind: policy.StepFailed, Index: 1, Profile: "beta:p1", Failure: *fail(llm.ReasonTimeout)})
 	if d := w.rules.Next(state, t0); d != (policy.Exhausted{}) {
 		t.Errorf("a user's choice is strict, but then: %+v", d)
+	}
+	back := &policy.RunState{Chain: w.chain, Started: t0}
+	w.refresh(back)
+	back.JumpTo(1, false)
+	back.Record(policy.Step{Kind: policy.StepFailed, Index: 1, Profile: "beta:p1", Failure: *fail(llm.ReasonTimeout)})
+	if d, ok := w.rules.Next(back, t0).(policy.Try); !ok || d.Index != 2 {
+		t.Errorf("back to the usual order, so g1 may follow: %+v", d)
 	}
 }
 
@@ -294,6 +301,13 @@ func TestWhyAProviderIsDown(t *testing.T) {
 			w.cool("alpha:p1", "", llm.ReasonBilling, time.Hour, false)
 			w.cool("alpha:p2", "a1", llm.ReasonRateLimit, time.Hour, false)
 		}, "skip a1 billing disabled; b1@p1 ok"},
+		{"one kind of window needs no count", func(w *world) {
+			w.cool("alpha:p1", "", llm.ReasonAuth, time.Minute, false)
+			w.cool("alpha:p2", "", llm.ReasonAuth, time.Minute, false)
+			row := w.health[policy.Key{Profile: "alpha:p1"}]
+			row.FailureCounts = map[llm.Reason]int{llm.ReasonOverloaded: 7, llm.ReasonAuth: 1}
+			w.health[policy.Key{Profile: "alpha:p1"}] = row
+		}, "skip a1 auth cooling; b1@p1 ok"},
 		{"the reason most counted", func(w *world) {
 			w.cool("alpha:p1", "a1", llm.ReasonRateLimit, time.Hour, false)
 			w.cool("alpha:p2", "a1", llm.ReasonTimeout, time.Hour, false)

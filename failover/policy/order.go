@@ -32,6 +32,8 @@ type Pool struct {
 	Override, Configured []llm.ProfileID
 	// Virtual is the environment or configuration key, used when nothing is stored.
 	Virtual *Profile
+	// More are further keys of the environment, of the same worth as Virtual.
+	More []Profile
 }
 
 // Ordered is the result of Order.
@@ -75,6 +77,15 @@ func Order(p Pool, h Health, model string, now time.Time) Ordered {
 	return out
 }
 
+// Closed reports whether an explicit empty order says to use no profile of the provider.
+func (p Pool) Closed() bool {
+	order := p.Override
+	if order == nil {
+		order = p.Configured
+	}
+	return order != nil && len(order) == 0
+}
+
 // base returns the profiles to consider and whether their order is the user's own.
 func (p Pool) base(out *Ordered) (list []Profile, explicit bool) {
 	order := p.Override
@@ -86,7 +97,7 @@ func (p Pool) base(out *Ordered) (list []Profile, explicit bool) {
 		if len(list) > 0 || len(order) == 0 {
 			return list, true
 		}
-		return p.Stored, false // names only profiles that are gone: fall back and warn
+		return p.stored(), false // names only profiles that are gone: fall back and warn
 	}
 	if len(p.Declared) > 0 {
 		ids := make([]llm.ProfileID, len(p.Declared))
@@ -97,21 +108,30 @@ func (p Pool) base(out *Ordered) (list []Profile, explicit bool) {
 			return list, false
 		}
 	}
+	return p.stored(), false
+}
+
+// stored returns the stored profiles, or else the key of the environment.
+func (p Pool) stored() []Profile {
 	if len(p.Stored) == 0 && p.Virtual != nil {
-		return []Profile{*p.Virtual}, false
+		return append([]Profile{*p.Virtual}, p.More...)
 	}
-	return p.Stored, false
+	return p.Stored
 }
 
 func (p Pool) pick(ids []llm.ProfileID, out *Ordered) []Profile {
 	var list []Profile
 	for _, id := range ids {
-		if slices.ContainsFunc(list, func(x Profile) bool { return x.ID == id }) {
+		same := func(x Profile) bool { return x.ID == id }
+		if slices.ContainsFunc(list, same) {
 			continue
 		}
-		switch i := slices.IndexFunc(p.Stored, func(x Profile) bool { return x.ID == id }); {
+		i, more := slices.IndexFunc(p.Stored, same), slices.IndexFunc(p.More, same)
+		switch {
 		case i >= 0:
 			list = append(list, p.Stored[i])
+		case more >= 0:
+			list = append(list, p.More[more])
 		case p.Virtual != nil && p.Virtual.ID == id:
 			list = append(list, *p.Virtual)
 		default:
@@ -150,9 +170,9 @@ func (x Profile) eligible(mode llm.CredentialKind, now time.Time) bool {
 	return x.HasSecret
 }
 
-// usable reports whether an access token needs no refresh.
+// usable reports whether an access token needs no refresh: it has more than RefreshMargin left.
 func (x Profile) usable(now time.Time) bool {
-	return x.HasSecret && (x.Expires.IsZero() || now.Before(x.Expires))
+	return x.HasSecret && (x.Expires.IsZero() || x.Expires.Sub(now) > RefreshMargin)
 }
 
 // compare is the order of profiles that have none of their own: type, then usable access tokens,

@@ -67,6 +67,15 @@ func TestOrder(t *testing.T) {
 			Stored: stored, Declared: []policy.Declared{{ID: "alpha:k1", Mode: llm.KindAPIKey}, {ID: "alpha:o2", Mode: llm.KindOAuth}},
 		}, want: ids("alpha:o2", "alpha:k1")},
 		{name: "the environment's key serves when nothing is stored", pool: policy.Pool{Virtual: &env}, want: ids("alpha:env")},
+		{
+			name: "and when an order names only what is gone", pool: policy.Pool{Virtual: &env, Configured: ids("alpha:old")},
+			want: ids("alpha:env"), stale: ids("alpha:old"),
+		},
+		{name: "a token about to expire is not usable", pool: policy.Pool{Stored: []policy.Profile{
+			oauth("alpha:o1", 5*time.Minute, true), oauth("alpha:o2", 5*time.Minute+time.Second, true),
+		}}, want: ids("alpha:o2", "alpha:o1")},
+		{name: "with its further keys", pool: policy.Pool{Virtual: &env, More: []policy.Profile{{ID: "alpha:env-2", Kind: llm.KindAPIKey, HasSecret: true}}}, want: ids("alpha:env", "alpha:env-2")},
+		{name: "which an order may name", pool: policy.Pool{Virtual: &env, More: []policy.Profile{{ID: "alpha:env-2", Kind: llm.KindAPIKey, HasSecret: true}}, Configured: ids("alpha:env-2")}, want: ids("alpha:env-2")},
 		{name: "but not beside stored ones", pool: policy.Pool{Stored: stored[:1], Virtual: &env}, want: ids("alpha:k1")},
 	} {
 		t.Run(x.name, func(t *testing.T) {

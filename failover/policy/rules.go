@@ -12,6 +12,7 @@ const (
 	ProbeThrottle   = 30 * time.Second // one probe per provider and agent (spec §8.3)
 	ProbeMargin     = 2 * time.Minute  // a window that ends within it may be probed (spec §8.3)
 	NoticeAfter     = 30 * time.Second // the "still retrying" notice (spec §9)
+	RefreshMargin   = 5 * time.Minute  // an access token with no more left needs a refresh (spec §13)
 	MaxPassRetries  = 10               // of a pass that was nothing but overloaded (spec §9)
 	firstPassWait   = 2500 * time.Millisecond
 	longestPassWait = 30 * time.Second

@@ -35,7 +35,7 @@ const (
 	WhyCompacted  Why = "compacted"    // once more after compaction
 	WhyAskAgain   Why = "ask_again"    // after the wait the provider asked for
 	WhyContinue   Why = "continue"     // the next request of a turn that already got an answer
-	WhyLiveSwitch Why = "live_switch"  // the user chose it while the turn ran
+	WhyBackground Why = "background"   // the five-minute job asks whether it is back
 	WhyBackoff    Why = "backoff"      // Wait: overloadedBackoffMs before a rotation
 	WhyOverloaded Why = "overloaded"   // Wait: the whole pass was overloaded
 	WhyServer     Why = "server_error" // Wait: the whole pass met passing server errors
@@ -154,10 +154,12 @@ func (s *RunState) Record(x Step) {
 	s.log = append(s.log, x)
 }
 
-// JumpTo makes the candidate at index the only one that is left: the user chose it during the turn,
-// and a user's choice is strict (spec §3, §8.7).
-func (s *RunState) JumpTo(index int) {
-	s.Chain = s.Chain[:index+1]
+// JumpTo goes on at the candidate at index: the user chose it during the turn (spec §8.7). A strict
+// choice leaves nobody behind it (spec §3).
+func (s *RunState) JumpTo(index int, strict bool) {
+	if strict {
+		s.Chain = s.Chain[:index+1]
+	}
 	s.From = index
 	s.log = s.log[:0]
 }

@@ -31,6 +31,7 @@ type line struct {
 	queue   []job
 	backlog bool // rows beyond the queue wait in the outbox
 	added   int  // counts rows left to the backlog, so that none is overlooked
+	notices int  // so many were queued
 	busy    bool
 	pace    *rate.Limiter
 	used    time.Time

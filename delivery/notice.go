@@ -34,6 +34,11 @@ func (s *Service) notify(t *Turn, o chat.Outbound) error {
 	} else {
 		n.slot = t.slot
 	}
+	s.mu.Lock()
+	l := s.line(n.to)
+	l.notices++
+	n.number = l.notices
+	s.mu.Unlock()
 	n.queue()
 	return nil
 }
@@ -47,8 +52,19 @@ type notice struct {
 	slot    *Slot
 	out     chat.Outbound
 	parts   []part
+	number  int // among those of its destination
 	retried bool
 	plain   bool
+}
+
+// errOldNews is why a notice gets no second try.
+var errOldNews = errors.New("a newer notice was sent meanwhile")
+
+// isOldNews reports whether a newer notice went to the same place.
+func (n *notice) isOldNews() bool {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	return n.s.line(n.to).notices > n.number
 }
 
 func (n *notice) queue() {
@@ -59,6 +75,13 @@ func (n *notice) queue() {
 
 // send makes one try: a job of the destination.
 func (n *notice) send(ctx context.Context) {
+	if n.out.Class == chat.Progress && n.turn != nil && n.turn.isOver() {
+		return // "still trying" is never said after the answer (spec/failover.md §9)
+	}
+	if n.retried && n.isOldNews() { // its words would contradict what was said since
+		n.failed(&channels.SendError{Verdict: channels.Refused, Code: "outdated", Err: errOldNews})
+		return
+	}
 	budget, cancel := n.s.clock.WithTimeout(ctx, noticeBudget, errOverdue)
 	defer cancel()
 	for len(n.parts) > 0 {

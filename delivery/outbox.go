@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"embed"
 	"encoding/base32"
 	"encoding/json"
@@ -74,7 +73,7 @@ func openOutbox(ctx context.Context, db *sqlite.DB) (*outbox, error) {
 	if err := sqlite.Migrate(ctx, db, "outbox", dir); err != nil {
 		return nil, err
 	}
-	return &outbox{db, outboxdb.New(db.Writer(), db.Reader())}, nil
+	return &outbox{db, outboxdb.New(db.Writes(), db.Reads())}, nil
 }
 
 // add stores a thing and returns its id, 0 when it is there already.
@@ -142,7 +141,7 @@ func (s *outbox) progress(ctx context.Context, p *parcel, replaced bool) error {
 	if !replaced {
 		return s.q.Progress(ctx, p.id, text)
 	}
-	return s.db.Write(ctx, func(tx *sql.Tx) error {
+	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		q := outboxdb.New(tx, tx)
 		if err := q.DropPreview(ctx, p.out.TurnID); err != nil {
 			return err

@@ -112,10 +112,15 @@ func (t *Turn) flush(ctx context.Context) {
 		return
 	}
 	id, err := t.show(ctx, p, msgs[0])
-	t.flushed(id, text, verdict(err))
-	if err == nil && p.id == "" && id != "" {
+	e := verdict(err)
+	t.flushed(id, text, e)
+	switch {
+	case e == nil && p.id == "" && id != "":
 		t.slot.Reserve(id)
 		t.s.stored(t.s.store.putPreview(ctx, t.id, t.to, id, t.s.clock.Now()))
+	case e != nil && e.Verdict == channels.Missing:
+		t.slot.Release()
+		t.s.stored(t.s.store.dropPreview(ctx, t.id))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"understudy/chat"
+	"understudy/delivery/internal/outboxdb"
 )
 
 // Answer says what the outbox knows of a turn's answer.
@@ -60,12 +61,20 @@ func (s *Service) Recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("recovering the outbox: %w", err)
 	}
+	for _, d := range s.resume(dests) {
+		s.log.Warn("messages wait for a channel that is not configured", "channel", d.Channel, "account", d.Account)
+	}
+	return nil
+}
+
+// resume gives destinations with waiting rows their queues; it returns those without an account.
+func (s *Service) resume(dests []outboxdb.Destination) (homeless []outboxdb.Destination) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range dests {
 		a := s.accounts[accountKey{d.Channel, d.Account}]
 		if a == nil {
-			s.log.Warn("messages wait for a channel that is not configured", "channel", d.Channel, "account", d.Account)
+			homeless = append(homeless, d)
 			continue
 		}
 		l := s.lines[d.Key]
@@ -76,7 +85,7 @@ func (s *Service) Recover(ctx context.Context) error {
 		l.backlog = true
 		s.start(l)
 	}
-	return nil
+	return homeless
 }
 
 func (s *Service) recoverClaimed(ctx context.Context) error {

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
 
@@ -26,11 +27,9 @@ type shipment struct {
 
 // deliver sends a stored row and gives it its last state, unless the Service stops before.
 func (s *Service) deliver(ctx context.Context, id int64) {
-	p, err := s.store.get(ctx, id)
+	p, err := s.load(ctx, id)
 	switch {
-	case err != nil && p == nil:
-		s.log.Error("reading the outbox", "error", err)
-		_ = s.clock.Sleep(ctx, roundPause) // the end of ctx is seen by next
+	case p == nil:
 		return
 	case err != nil:
 		s.log.Error("outbox row cannot be read", "row", id, "error", err)
@@ -52,6 +51,21 @@ func (s *Service) deliver(ctx context.Context, id int64) {
 	sh.account = a
 	s.prepare(ctx, sh, t != nil)
 	s.conclude(ctx, sh, s.ship(ctx, sh))
+}
+
+// load reads a row and insists: what waits behind it must not go first. It returns nil when the
+// Service stops or the row is gone; an error with a row tells that the row makes no sense.
+func (s *Service) load(ctx context.Context, id int64) (*parcel, error) {
+	for {
+		p, err := s.store.get(ctx, id)
+		if p != nil || err == nil || errors.Is(err, sql.ErrNoRows) {
+			return p, err
+		}
+		s.log.Error("reading the outbox", "error", err)
+		if s.clock.Sleep(ctx, roundPause) != nil {
+			return nil, errStopped
+		}
+	}
 }
 
 // prepare finds the slot and the preview of a shipment. Running tells that its turn runs in this

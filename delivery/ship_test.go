@@ -285,6 +285,28 @@ func TestPreviewDeleted(t *testing.T) {
 	})
 }
 
+// TestPreviewDeletedWhileShown: a preview that is gone at the next edit is forgotten, and the answer
+// becomes the turn's first message.
+func TestPreviewDeletedWhileShown(t *testing.T) {
+	bubble(t, Settings{Previews: true, ReplyTo: ModeFirst}, nil, func(w *world) {
+		turn := w.s.Begin(home, question, "t1")
+		turn.Stream("Par")
+		w.pass(4 * time.Second)
+		w.f.said = nil
+		turn.Stream("is.")
+		w.pass(4 * time.Second)
+		if id, err := w.s.store.previewOf(w.t.Context(), "t1"); id != "" || err != nil {
+			t.Errorf("the preview %q is remembered, %v", id, err)
+		}
+		w.finish(turn, answer("Paris."))
+		w.pass(0)
+		diff(t, w.f.all(), []said{{Text: "Paris.", ReplyTo: "555", Class: chat.Assistant}})
+		if owner := turn.slot.Owner(); owner != w.f.all()[0].ID || !turn.slot.Consumed() {
+			t.Errorf("the slot belongs to %q", owner)
+		}
+	})
+}
+
 func TestFiles(t *testing.T) {
 	bubble(t, Settings{}, func(f *platform) {
 		f.onSend = func(p channels.Piece) (bool, error) {
@@ -403,6 +425,44 @@ func TestRefillOverlooksNothing(t *testing.T) {
 		w.s.refill(w.t.Context(), l, 1)
 		if l.backlog {
 			t.Error("the backlog never ends")
+		}
+	})
+}
+
+// TestOutboxUnreadable: while the database cannot be read nothing is lost and nothing overtakes.
+func TestOutboxUnreadable(t *testing.T) {
+	bubble(t, Settings{Typing: true}, nil, func(w *world) {
+		rename := func(from, to string) {
+			if _, err := w.db.Writer().ExecContext(context.Background(), "ALTER TABLE "+from+" RENAME TO "+to); err != nil {
+				t.Error(err)
+			}
+		}
+		queued := make(chan struct{})
+		w.f.onSend = func(p channels.Piece) (bool, error) {
+			if p.Text == "one" {
+				<-queued
+				rename("outbox", "elsewhere")
+			}
+			return true, nil
+		}
+		turn := w.s.Begin(home, question, "t1")
+		for i, text := range []string{"one", "two"} {
+			if err := w.s.Send(w.t.Context(), chat.Outbound{To: home, Class: chat.Command, Markdown: text, TurnID: "c", Seq: i}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.finish(turn, answer("three"))
+		close(queued)
+		w.pass(2 * roundPause)
+		rename("elsewhere", "outbox")
+		w.pass(2 * roundPause)
+		if d := cmp.Diff([]string{"one", "two", "three"}, w.f.texts()); d != "" {
+			t.Error(d)
+		}
+		shown := w.f.count("typing")
+		w.pass(time.Minute)
+		if w.f.count("typing") != shown {
+			t.Error("the typing sign goes on behind the answer")
 		}
 	})
 }

@@ -102,10 +102,14 @@ func (t *Turn) Committed() bool {
 }
 
 // Notify sends a notice of the turn to where its answer goes: never the slot, never the preview,
-// best effort (spec/chat.md §2.3). It keeps its place before an answer that is finished later. A
-// notice without words, or to a channel that is not there, is dropped.
+// best effort (spec/chat.md §2.3). It keeps its place before an answer that is finished later; of
+// class chat.Progress it is not sent any more once the turn is over. A notice without words, or to a
+// channel that is not there, is dropped.
 func (t *Turn) Notify(o chat.Outbound) {
-	o.To, o.Class, o.TurnID, o.ReplyTo = t.to, chat.Notice, t.id, t.target
+	if o.Class != chat.Progress {
+		o.Class = chat.Notice
+	}
+	o.To, o.TurnID, o.ReplyTo = t.to, t.id, t.target
 	if err := t.s.notify(t, o); err != nil {
 		t.s.log.Info("notice dropped", "channel", t.to.Channel, "turn", t.id, "error", err)
 	}
@@ -159,6 +163,13 @@ func (t *Turn) end(seq int) bool {
 	t.timer.Stop()
 	t.timer = nil
 	return true
+}
+
+// isOver reports whether Finish or Cancel was called.
+func (t *Turn) isOver() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over
 }
 
 func (t *Turn) reopen() {

@@ -156,6 +156,57 @@ func TestNoticeRetriedBehindAnswer(t *testing.T) {
 	})
 }
 
+// TestNoticeOldNews: a notice that waits for its second try is dropped when a newer one has gone to
+// the same place: said afterwards, it would contradict that one.
+func TestNoticeOldNews(t *testing.T) {
+	first := true
+	bubble(t, Settings{}, func(f *platform) {
+		f.onSend = func(p channels.Piece) (bool, error) {
+			if p.Class == chat.Notice && first {
+				first = false
+				return false, retryAfter(7 * time.Second)
+			}
+			return true, nil
+		}
+	}, func(w *world) {
+		turn := w.s.Begin(home, question, "t1")
+		turn.Notify(fallback)
+		w.finish(turn, answer("Paris."))
+		turn = w.s.Begin(home, question, "t2")
+		turn.Notify(chat.Outbound{Markdown: "cleared"})
+		w.finish(turn, answer("Rome."))
+		w.pass(time.Minute)
+		if d := cmp.Diff([]string{"Paris.", "cleared", "Rome."}, w.f.texts()); d != "" {
+			t.Error(d)
+		}
+		if w.metrics.noticeFailed != 1 {
+			t.Errorf("counted %+v", w.metrics)
+		}
+	})
+}
+
+// TestProgressEndsWithItsTurn: a sign of work whose second try comes after the answer is not said.
+func TestProgressEndsWithItsTurn(t *testing.T) {
+	first := true
+	bubble(t, Settings{}, func(f *platform) {
+		f.onSend = func(p channels.Piece) (bool, error) {
+			if p.Class == chat.Notice && first {
+				first = false
+				return false, retryAfter(7 * time.Second)
+			}
+			return true, nil
+		}
+	}, func(w *world) {
+		turn := w.s.Begin(home, question, "t1")
+		turn.Notify(chat.Outbound{Class: chat.Progress, Markdown: "still trying"})
+		w.finish(turn, answer("Paris."))
+		w.pass(time.Minute)
+		if d := cmp.Diff([]string{"Paris."}, w.f.texts()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
 func TestNoticeGivenUp(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Minute} {
 		bubble(t, Settings{}, func(f *platform) {

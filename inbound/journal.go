@@ -44,7 +44,7 @@ func openQueries(ctx context.Context, db *sqlite.DB) (*inbounddb.Queries, error)
 	if err := sqlite.Migrate(ctx, db, "inbound", dir); err != nil {
 		return nil, err
 	}
-	return inbounddb.New(db.Writer(), db.Reader()), nil
+	return inbounddb.New(db.Writes(), db.Reads()), nil
 }
 
 // journal stores messages.
@@ -55,7 +55,7 @@ type journal struct {
 
 // write runs f in one transaction.
 func write(ctx context.Context, db *sqlite.DB, f func(*inbounddb.Queries) error) error {
-	return db.Write(ctx, func(tx *sql.Tx) error { return f(inbounddb.New(tx, tx)) })
+	return db.Write(ctx, func(tx *sqlite.Tx) error { return f(inbounddb.New(tx, tx)) })
 }
 
 // add stores a new message with its keys and returns its number, or 0 when one of the keys is

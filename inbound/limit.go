@@ -68,8 +68,9 @@ func (p *pace) admit(sender string, at time.Time) (ok, tell bool) {
 		b = &burst{}
 		p.senders[sender] = b
 	}
-	if oldest := b.at[b.next]; !oldest.IsZero() && at.Sub(oldest) < senderSpan {
-		if tell = b.told.IsZero() || at.Sub(b.told) >= senderSpan; tell {
+	// What was written long before the oldest one came late; it is no flood either.
+	if oldest := b.at[b.next]; !oldest.IsZero() && at.Sub(oldest).Abs() < senderSpan {
+		if tell = b.told.IsZero() || at.Sub(b.told).Abs() >= senderSpan; tell {
 			b.told = at
 		}
 		return false, tell

@@ -137,7 +137,7 @@ func (p *Pairing) Approve(ctx context.Context, a Account, code, by string, hasOw
 
 // match finds the pending request with a code. Every pending one is compared, in constant time.
 func match(ctx context.Context, q *inbounddb.Queries, a Account, code string, now time.Time) (inbounddb.Request, error) {
-	last, n, err := q.Misses(ctx, a.Channel, missSpan.Milliseconds())
+	last, n, err := q.Misses(ctx, a.Channel, missSpan.Milliseconds(), now.UnixMilli())
 	if err != nil {
 		return inbounddb.Request{}, err
 	}

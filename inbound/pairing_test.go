@@ -154,6 +154,21 @@ func TestPairingLockout(t *testing.T) {
 	})
 }
 
+// TestPairingLockoutAfterClockStep: wrong codes from a time when the clock was ahead lock nobody out.
+func TestPairingLockoutAfterClockStep(t *testing.T) {
+	bubble(t, func(w *world) {
+		code := w.ask(1, "41")
+		for range maxMisses {
+			if err := w.p.journal.q.PutMiss(w.t.Context(), "telegram", time.Now().Add(24*time.Hour).UnixMilli()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.approve(code); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestPairingCodeNotSent: a code that could not be told is none.
 func TestPairingCodeNotSent(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -189,7 +189,7 @@ func (p *Pipeline) accept(ctx context.Context, m chat.Inbound, now time.Time) (*
 	case d.Verdict == Pair && !m.Edited:
 		return nil, p.offerPairing(ctx, m, now)
 	case d.Verdict != Admit:
-		p.log.Debug("message refused", "channel", m.Address.Channel, "reason", string(d.Reason), "sender", m.Sender.ID)
+		p.log.Debug("message refused", "channel", m.Address.Channel, "reason", string(d.Reason), "conversation", m.Address.Conversation, "sender", m.Sender.ID)
 		return nil, p.journal.remember(ctx, eventKeys(m), now)
 	case m.Edited:
 		return nil, p.journal.edit(ctx, m, now)

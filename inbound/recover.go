@@ -106,6 +106,6 @@ func (p *Pipeline) Uncertain(ctx context.Context, o chat.Outbound) {
 	}
 	p.sendApology(ctx, chat.Outbound{To: o.To, ReplyTo: o.ReplyTo, TurnID: o.TurnID})
 	if err := p.journal.fail(ctx, seq, "the answer was perhaps sent"); err != nil {
-		p.log.Error("journal", "error", err)
+		p.log.Error("message not ended in the journal", "seq", seq, "error", err)
 	}
 }

@@ -60,7 +60,11 @@ func Render(md string, d Dialect) string {
 // leave nothing to see (a link definition, an empty code block) is shown as it was written.
 func render(md string, d Dialect) (Message, int) {
 	md = printable(md)
-	m := Message{Text: md, Plain: renderTree(md, plainStyle{}), Source: md}
+	m := Message{Text: md, Plain: md, Source: md}
+	if d == Markdown { // passes through: nothing is parsed, whatever its length
+		return m, Units(md)
+	}
+	m.Plain = renderTree(md, plainStyle{})
 	if !visible(m.Plain) {
 		m.Plain = md
 		m.Text = escape(md, d)
@@ -78,7 +82,6 @@ func render(md string, d Dialect) (Message, int) {
 		m.Text = smallHeadings(md)
 	case Plain:
 		m.Text = m.Plain
-	case Markdown:
 	}
 	return m, Units(m.Text)
 }

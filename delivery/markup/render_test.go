@@ -199,6 +199,18 @@ func TestSlackNeverNotifies(t *testing.T) {
 	})
 }
 
+// brittle is a style that fails.
+type brittle struct{ plainStyle }
+
+func (brittle) span(span, string) string { panic("a fault") }
+
+// TestFaultShowsText: whatever goes wrong while a text is rendered, it is said.
+func TestFaultShowsText(t *testing.T) {
+	if got := renderTree("a **b** c", brittle{}); got != "a **b** c" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func FuzzTelegram(f *testing.F) {
 	f.Add("**a** `b` [c](https://d.e) <x> &amp; ||s||\n\n```go\nx<y\n```\n| a | b |\n|---|---|\n")
 	f.Add("> - # *a\n> ```\n<b")

@@ -58,7 +58,13 @@ type tree struct {
 	quote  bool
 }
 
-func renderTree(md string, s style) string {
+// renderTree renders a text in a style. A text that the parser cannot cope with is shown as it is.
+func renderTree(md string, s style) (out string) {
+	defer func() {
+		if recover() != nil { // a stranger's text met a fault of the parser
+			out = s.text(md)
+		}
+	}()
 	src := []byte(md)
 	t := tree{src: src, style: s}
 	return strings.Trim(t.blocks(markdown.Parser().Parse(text.NewReader(src)), 0), "\n")

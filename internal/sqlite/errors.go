@@ -52,6 +52,9 @@ func Busy(err error) bool {
 	return false
 }
 
+// unwritable reports whether err means that the file, or the folder it lies in, can only be read.
+func unwritable(err error) bool { return code(err) == lib.SQLITE_READONLY }
+
 // code returns the primary result code of a driver error, 0 for any other.
 func code(err error) int {
 	var e *driver.Error

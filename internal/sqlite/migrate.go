@@ -26,7 +26,7 @@ func Migrate(ctx context.Context, db *DB, set string, fsys fs.FS) error {
 	if err != nil {
 		return fmt.Errorf("migrating %s, %s: %w", db.path, set, err)
 	}
-	if err := up(ctx, provider); err != nil {
+	if err := up(ctx, db, "goose_"+set, provider); err != nil {
 		return fmt.Errorf("migrating %s, %s: %w", db.path, set, classify(db.path, err))
 	}
 	return nil
@@ -35,7 +35,7 @@ func Migrate(ctx context.Context, db *DB, set string, fsys fs.FS) error {
 // up applies what is pending. Two processes that start together may both try the same migration:
 // the loser's transaction fails, but each loss means that somebody got further, so the number of
 // tries is bounded by the number of migrations.
-func up(ctx context.Context, p *goose.Provider) error {
+func up(ctx context.Context, db *DB, table string, p *goose.Provider) error {
 	var last error
 	for range len(p.ListSources()) + 2 {
 		current, target, err := p.GetVersions(ctx)
@@ -47,11 +47,20 @@ func up(ctx context.Context, p *goose.Provider) error {
 		case current == target:
 			return nil
 		default:
-			_, last = p.Up(ctx)
+			if last = once(ctx, db, table); last == nil {
+				_, last = p.Up(ctx)
+			}
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
 	return last
+}
+
+// once makes the version table refuse a migration that is in it already, so that the loser's
+// transaction does fail, whatever its statements are.
+func once(ctx context.Context, db *DB, table string) error {
+	_, err := db.writer.ExecContext(ctx, "CREATE UNIQUE INDEX IF NOT EXISTS "+table+"_once ON "+table+" (version_id)")
+	return err
 }

@@ -33,6 +33,9 @@ type Options struct {
 	// Verify reads the whole file once and refuses a damaged one. For small files that hold
 	// something irreplaceable.
 	Verify bool
+	// Volatile is for files that nobody needs after a crash of the machine: nothing waits for the
+	// disk.
+	Volatile bool
 	// Log gets the warning about a file that others could read; nil is slog.Default().
 	Log *slog.Logger
 }
@@ -42,11 +45,14 @@ type DB struct {
 	path   string
 	writer *sql.DB
 	reader *sql.DB
+	writes *statements // of writer
+	reads  *statements // of reader
 }
 
 // Open opens the database at path and creates it (mode 0600, missing directories 0700) where there
 // is none. It returns a *ForeignError for another program's database and a *CorruptError for a
-// damaged one; neither is touched.
+// damaged one; neither is touched. One that stands where nothing can be written is opened for reading,
+// with a warning.
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -101,13 +107,35 @@ func open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err := restrict(path, opts.Log); err != nil {
 		return nil, err
 	}
+	db, err := connect(ctx, path, opts, "_txlock=immediate&_pragma=journal_mode(WAL)", "_query_only=1")
+	if at == ours && unwritable(err) && !logged(path) {
+		opts.Log.Warn("database can only be read", "path", path, "error", err)
+		return connect(ctx, path, opts, frozen, frozen)
+	}
+	return db, err
+}
+
+// frozen opens a file where nothing can be written, not even what SQLite keeps beside a database in
+// WAL mode. Every write fails.
+const frozen = "mode=ro&immutable=1&_query_only=1"
+
+// logged reports whether there is a log that a frozen file would be read without.
+func logged(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return err == nil && info.Size() > 0
+}
+
+// connect opens the connections of a file that exists and looks at it.
+func connect(ctx context.Context, path string, opts Options, writing, reading string) (*DB, error) {
 	db := &DB{path: path}
-	if db.writer, err = pool(path, 1, opts, "_txlock=immediate&_pragma=journal_mode(WAL)"); err != nil {
+	var err error
+	if db.writer, err = pool(path, 1, opts, writing); err != nil {
 		return nil, err
 	}
-	if db.reader, err = pool(path, opts.Readers, opts, "_query_only=1"); err != nil {
+	if db.reader, err = pool(path, opts.Readers, opts, reading); err != nil {
 		return nil, errors.Join(err, db.writer.Close())
 	}
+	db.writes, db.reads = newStatements(db.writer), newStatements(db.reader)
 	if err := db.probe(ctx, opts.Verify); err != nil {
 		return nil, errors.Join(err, db.reader.Close(), db.writer.Close())
 	}
@@ -174,9 +202,12 @@ func mark(ctx context.Context, path string, opts Options) error {
 
 // pool opens a handle of at most n connections.
 func pool(path string, n int, opts Options, extra string) (*sql.DB, error) {
-	busy := strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10)
+	busy, sync := strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10), "NORMAL"
+	if opts.Volatile {
+		sync = "OFF"
+	}
 	dsn := (&url.URL{Scheme: "file", Path: path}).String() +
-		"?_pragma=busy_timeout(" + busy + ")&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
+		"?_pragma=busy_timeout(" + busy + ")&_pragma=synchronous(" + sync + ")&_pragma=foreign_keys(1)"
 	if extra != "" {
 		dsn += "&" + extra
 	}
@@ -200,29 +231,41 @@ func (db *DB) Writer() *sql.DB { return db.writer }
 // Reader returns the pool of connections that cannot write.
 func (db *DB) Reader() *sql.DB { return db.reader }
 
+// Writes returns what runs single statements on the writing connection, under the same rule as
+// Writer.
+func (db *DB) Writes() Pool { return Pool{db.writes} }
+
+// Reads returns what runs single queries on the connections that cannot write.
+func (db *DB) Reads() Pool { return Pool{db.reads} }
+
 // Write runs f in one immediate transaction and commits unless f returns an error. f may run
 // statements and nothing else: no network, no waiting, no other transaction.
-func (db *DB) Write(ctx context.Context, f func(*sql.Tx) error) error {
-	return run(ctx, db.writer, f)
+func (db *DB) Write(ctx context.Context, f func(*Tx) error) error {
+	return db.writes.run(ctx, f)
 }
 
 // Read runs f on one consistent state of the file.
-func (db *DB) Read(ctx context.Context, f func(*sql.Tx) error) error {
-	return run(ctx, db.reader, f)
+func (db *DB) Read(ctx context.Context, f func(*Tx) error) error {
+	return db.reads.run(ctx, f)
 }
 
-func run(ctx context.Context, pool *sql.DB, f func(*sql.Tx) error) error {
-	tx, err := pool.BeginTx(ctx, nil)
+func (s *statements) run(ctx context.Context, f func(*Tx) error) error {
+	begun, err := s.pool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
+	tx := &Tx{tx: begun, s: s}
 	if err := f(tx); err != nil {
-		if back := tx.Rollback(); back != nil && !errors.Is(back, sql.ErrTxDone) {
+		if back := begun.Rollback(); back != nil && !errors.Is(back, sql.ErrTxDone) {
 			err = errors.Join(err, back)
 		}
 		return err
 	}
-	return tx.Commit()
+	if err := begun.Commit(); err != nil {
+		return err
+	}
+	tx.learn(ctx)
+	return nil
 }
 
 // Flush makes everything committed so far safe against a power loss. It waits for nobody: what a

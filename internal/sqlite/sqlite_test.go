@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -256,8 +257,8 @@ func TestWriteRollsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := errors.New("stop")
-	err := db.Write(t.Context(), func(tx *sql.Tx) error {
-		if _, err := tx.Exec("UPDATE t SET n = 7"); err != nil {
+	err := db.Write(t.Context(), func(tx *Tx) error {
+		if _, err := tx.ExecContext(t.Context(), "UPDATE t SET n = 7"); err != nil {
 			return err
 		}
 		return stop
@@ -281,12 +282,12 @@ func TestReadThenWriteLosesNothing(t *testing.T) {
 	for _, db := range []*DB{a, b, a, b} {
 		wg.Go(func() {
 			for range each {
-				err := db.Write(t.Context(), func(tx *sql.Tx) error {
+				err := db.Write(t.Context(), func(tx *Tx) error {
 					var n int
-					if err := tx.QueryRow("SELECT n FROM t").Scan(&n); err != nil {
+					if err := tx.QueryRowContext(t.Context(), "SELECT n FROM t").Scan(&n); err != nil {
 						return err
 					}
-					_, err := tx.Exec("UPDATE t SET n = ?", n+1)
+					_, err := tx.ExecContext(t.Context(), "UPDATE t SET n = ?", n+1)
 					return err
 				})
 				if err != nil {
@@ -377,8 +378,8 @@ func TestBusyInsideABubble(t *testing.T) {
 		if err := Migrate(t.Context(), a, "set", first); err != nil {
 			t.Fatal(err)
 		}
-		err := a.Write(t.Context(), func(*sql.Tx) error {
-			inner := b.Write(t.Context(), func(*sql.Tx) error { return nil })
+		err := a.Write(t.Context(), func(*Tx) error {
+			inner := b.Write(t.Context(), func(*Tx) error { return nil })
 			if !Busy(inner) {
 				t.Errorf("got %v, want busy", inner)
 			}
@@ -407,5 +408,98 @@ func TestCloseEmptiesTheLog(t *testing.T) {
 	}
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log is left: %v", err)
+	}
+}
+
+// Queries are compiled once, whoever runs them first, and stay right: after a failure, after the
+// schema changed under them, and without keeping the log from being emptied.
+func TestCompiledQueries(t *testing.T) {
+	db := mustOpen(t, fresh(t), Options{})
+	if err := Migrate(t.Context(), db, "set", first); err != nil {
+		t.Fatal(err)
+	}
+	const add, get = "UPDATE t SET n = n + ?", "SELECT n FROM t"
+	write := func(query string, args ...any) error {
+		return db.Write(t.Context(), func(tx *Tx) error {
+			_, err := tx.ExecContext(t.Context(), query, args...)
+			return err
+		})
+	}
+	read := func() (inside, single int) {
+		t.Helper()
+		err := db.Read(t.Context(), func(tx *Tx) error { return tx.QueryRowContext(t.Context(), get).Scan(&inside) })
+		if err = errors.Join(err, db.Reads().QueryRowContext(t.Context(), get).Scan(&single)); err != nil {
+			t.Fatal(err)
+		}
+		return inside, single
+	}
+	for i := range 5 {
+		if err := write(add, 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Writes().ExecContext(t.Context(), add, 1); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := read(); a != 2*i+2 || b != a {
+			t.Fatalf("round %d: %d in a transaction, %d outside", i, a, b)
+		}
+		for range 2 {
+			if err := write("UPDATE nowhere SET n = 1"); err == nil {
+				t.Fatal("a wrong query succeeds")
+			}
+		}
+		if err := write(fmt.Sprintf("ALTER TABLE t ADD COLUMN c%d INTEGER", i)); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Truncate(t.Context()); err != nil {
+			t.Errorf("a compiled query holds the log: %v", err)
+		}
+	}
+	if n := len(db.writes.known); n != 1 {
+		t.Errorf("%d compiled queries for the writer, want 1", n)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := db.Write(cancelled, func(tx *Tx) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if a, b := read(); a != 10 || b != a {
+		t.Errorf("after a cancelled call: %d, %d", a, b)
+	}
+}
+
+// Whatever is thrown at it, the number of kept statements is bounded.
+func TestCompiledQueriesAreBounded(t *testing.T) {
+	db := mustOpen(t, fresh(t), Options{})
+	for i := range maxCompiled + 10 {
+		var n int
+		if err := db.Reads().QueryRowContext(t.Context(), fmt.Sprintf("SELECT %d", i)).Scan(&n); err != nil || n != i {
+			t.Fatal(n, err)
+		}
+	}
+	if n := len(db.reads.known); n != maxCompiled {
+		t.Errorf("%d kept", n)
+	}
+}
+
+// BenchmarkWrite is a small transaction.
+func BenchmarkWrite(b *testing.B) {
+	db, err := Open(b.Context(), filepath.Join(b.TempDir(), "state", "x.sqlite"), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	if err := Migrate(b.Context(), db, "set", first); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		err := db.Write(b.Context(), func(tx *Tx) error {
+			_, err := tx.ExecContext(b.Context(), "UPDATE t SET n = n + ?", 1)
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
 }

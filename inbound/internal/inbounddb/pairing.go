@@ -101,11 +101,11 @@ func (q *Queries) PutMiss(ctx context.Context, channel string, now int64) error 
 }
 
 // Misses returns when the last wrong code of a channel came, 0 = never, and how many came in the
-// span up to then.
-func (q *Queries) Misses(ctx context.Context, channel string, span int64) (last int64, n int, err error) {
+// span up to then. Those of a future that a wrong clock has seen do not count.
+func (q *Queries) Misses(ctx context.Context, channel string, span, now int64) (last int64, n int, err error) {
 	var at sql.NullInt64
-	err = q.r.QueryRowContext(ctx, `SELECT max(at), count(*) FROM pairing_misses
-		WHERE channel = ? AND at > (SELECT max(at) FROM pairing_misses WHERE channel = ?) - ?`, channel, channel, span).Scan(&at, &n)
+	err = q.r.QueryRowContext(ctx, `SELECT max(at), count(*) FROM pairing_misses WHERE channel = ? AND at <= ?
+		AND at > (SELECT max(at) FROM pairing_misses WHERE channel = ? AND at <= ?) - ?`, channel, now, channel, now, span).Scan(&at, &n)
 	return at.Int64, n, err
 }
 

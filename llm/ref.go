@@ -32,6 +32,8 @@ func NormalizeProvider(id string) string {
 		return "zai"
 	case "openai-codex":
 		return "openai"
+	case "bedrock", "aws-bedrock":
+		return "amazon-bedrock"
 	}
 	return id
 }

@@ -19,7 +19,8 @@ const (
 	OpenAIChat        API = "openai-chat"
 	OpenAIResponses   API = "openai-responses"
 	AnthropicMessages API = "anthropic-messages"
-	Simulated         API = "sim" // no network: provider/sim
+	Bedrock           API = "bedrock" // Anthropic's models at Amazon Bedrock
+	Simulated         API = "sim"     // no network: provider/sim
 )
 
 // UnmarshalText reads an API name; the spelling "openai-completions" of older configurations is
@@ -30,13 +31,21 @@ func (a *API) UnmarshalText(b []byte) error {
 		name = OpenAIChat
 	}
 	if !slices.Contains(apis(), name) {
-		return fmt.Errorf("unknown api %q: use one of %s, %s, %s, %s", name, OpenAIChat, OpenAIResponses, AnthropicMessages, Simulated)
+		return fmt.Errorf("unknown api %q: use one of %s", name, joined(apis()))
 	}
 	*a = name
 	return nil
 }
 
-func apis() []API { return []API{OpenAIChat, OpenAIResponses, AnthropicMessages, Simulated} }
+func apis() []API { return []API{OpenAIChat, OpenAIResponses, AnthropicMessages, Bedrock, Simulated} }
+
+func joined(list []API) string {
+	var names []string
+	for _, a := range list {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, ", ")
+}
 
 // Spec is everything a Factory needs to build the client of one provider. No part of it is shared
 // with another provider (spec/failover.md §8.1).
@@ -48,6 +57,8 @@ type Spec struct {
 	Quirks  Quirks
 	// RefusalFallback allows Anthropic's server-side fallback for refusals (spec/failover.md §6.1).
 	RefusalFallback bool
+	// AWS is for Bedrock only.
+	AWS AWS
 	// Transport carries the requests of this provider and of no other.
 	Transport http.RoundTripper
 	// Model tells what is known about a model of this provider; never nil.

@@ -65,6 +65,12 @@ func labs() []Definition {
 			Quirks: Quirks{Effort: EffortPlain, ThoughtSignatures: true},
 		},
 		{
+			// The same API under the name that imported credentials use (spec/imports.md).
+			ID: "google", API: OpenAIChat, BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai",
+			EnvKeys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, catalogue: "gemini",
+			Quirks: Quirks{Effort: EffortPlain, ThoughtSignatures: true},
+		},
+		{
 			ID: "mistral", API: OpenAIChat, BaseURL: "https://api.mistral.ai/v1",
 			EnvKeys: []string{"MISTRAL_API_KEY"},
 			Quirks:  Quirks{NoStreamOptions: true, Alternate: true, ToolIDs: StrictIDs()},
@@ -169,6 +175,10 @@ func hosts() []Definition {
 		{
 			ID: "volcengine", API: OpenAIChat, BaseURL: "https://ark.cn-beijing.volces.com/api/v3",
 			EnvKeys: []string{"ARK_API_KEY", "VOLCENGINE_API_KEY"},
+		},
+		{
+			ID: "amazon-bedrock", API: Bedrock, // its host depends on the region
+			EnvKeys: []string{"AWS_BEARER_TOKEN_BEDROCK"}, catalogue: bedrockCatalogue,
 		},
 		{
 			ID: "nvidia", API: OpenAIChat, BaseURL: "https://integrate.api.nvidia.com/v1",

@@ -58,8 +58,11 @@ func (c *Catalogue) DefaultModel(provider string) (string, bool) {
 
 // lookup finds a model by its exact id, else without the date at its end.
 func (c *Catalogue) lookup(catalogueID, model string) (ModelInfo, bool) {
-	if catalogueID == "" {
+	switch catalogueID {
+	case "":
 		return ModelInfo{}, false
+	case bedrockCatalogue:
+		return c.bedrock(model)
 	}
 	models := c.load()[catalogueID].models
 	id := strings.TrimPrefix(strings.ToLower(model), "models/")

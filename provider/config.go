@@ -13,7 +13,7 @@ import (
 )
 
 // Config is one entry of `models.providers.<id>`. Every field is optional for a provider with a
-// built-in definition; any other needs baseUrl.
+// built-in definition; any other needs baseUrl, unless its api is bedrock.
 type Config struct {
 	BaseURL string        `yaml:"baseUrl,omitempty"`
 	API     API           `yaml:"api,omitempty"`
@@ -24,8 +24,12 @@ type Config struct {
 	// 0 = for ever (spec/failover.md §8.4).
 	TimeoutSeconds *int `yaml:"timeoutSeconds,omitempty"`
 	// RefusalFallback is "" or "auto" (where the model offers it) or "off" (spec/failover.md §6.1).
-	RefusalFallback string        `yaml:"refusalFallback,omitempty"`
-	Models          []ModelConfig `yaml:"models,omitempty"`
+	RefusalFallback string `yaml:"refusalFallback,omitempty"`
+	// Region, Profile and IMDS belong to the api bedrock; see AWS.
+	Region  string        `yaml:"region,omitempty"`
+	Profile string        `yaml:"profile,omitempty"`
+	IMDS    bool          `yaml:"imds,omitempty"`
+	Models  []ModelConfig `yaml:"models,omitempty"`
 }
 
 // ModelConfig says what a model of the provider takes; it overrides the catalogue field by field.
@@ -77,7 +81,7 @@ func (c Config) WithDefaults(id string) Config {
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.API != Simulated {
+	if c.API != Simulated && (c.API != Bedrock || c.BaseURL != "") {
 		if err := checkBaseURL(c.BaseURL); err != nil {
 			bad("baseUrl: %w", err)
 		}
@@ -101,7 +105,7 @@ func (c Config) Validate() error {
 	if c.RefusalFallback != "" && c.RefusalFallback != refusalAuto && c.RefusalFallback != refusalOff {
 		bad("refusalFallback: %q is neither %q nor %q", c.RefusalFallback, refusalAuto, refusalOff)
 	}
-	errs = append(errs, c.checkModels())
+	errs = append(errs, c.checkAWS(), c.checkModels())
 	return errors.Join(errs...)
 }
 

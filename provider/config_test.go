@@ -58,6 +58,12 @@ func TestConfigFaults(t *testing.T) {
 		{"model twice", provider.Config{BaseURL: "https://a.b", Models: []provider.ModelConfig{{ID: "x"}, {ID: "x"}}}, "twice"},
 		{"input", provider.Config{BaseURL: "https://a.b", Models: []provider.ModelConfig{{ID: "x", Input: []string{"video"}}}}, "models[0].input"},
 		{"price", provider.Config{BaseURL: "https://a.b", Models: []provider.ModelConfig{{ID: "x", Cost: &provider.Price{Input: -1}}}}, "price"},
+		{"bedrock", provider.Config{API: provider.Bedrock, Region: "eu-central-1", Profile: "bots", IMDS: true}, ""},
+		{"bedrock at a url that is none", provider.Config{API: provider.Bedrock, BaseURL: "bedrock.example"}, "baseUrl: must begin with"},
+		{"a region that is a host", provider.Config{API: provider.Bedrock, Region: "x.evil.example/"}, "region:"},
+		{"a region elsewhere", provider.Config{BaseURL: "https://a.b", Region: "eu-central-1"}, "region: only the api bedrock"},
+		{"a profile elsewhere", provider.Config{BaseURL: "https://a.b", Profile: "bots"}, "profile: only the api bedrock"},
+		{"imds elsewhere", provider.Config{BaseURL: "https://a.b", IMDS: true}, "imds: only the api bedrock"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.cfg.WithDefaults("mine").Validate()

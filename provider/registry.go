@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"understudy/internal/secret"
 	"understudy/llm"
@@ -113,7 +114,11 @@ func checkID(id string) error {
 
 func (r *Registry) add(id string, c Config, deps Deps) {
 	def, ok := Builtin(id)
-	if !ok {
+	switch {
+	case ok:
+	case c.API == Bedrock:
+		def = Definition{catalogue: bedrockCatalogue}
+	default:
 		def = sameHost(c.BaseURL)
 	}
 	e := &entry{cfg: c, def: def, local: isLocal(c), models: map[string]ModelConfig{}}
@@ -131,7 +136,7 @@ func (r *Registry) add(id string, c Config, deps Deps) {
 		}
 		client, err := factory(Spec{
 			ID: id, API: c.API, BaseURL: c.BaseURL, Headers: maps.Clone(c.Headers), Quirks: e.quirks(),
-			RefusalFallback: c.RefusalFallback != refusalOff, Transport: e.transport(), Now: deps.Now,
+			RefusalFallback: c.RefusalFallback != refusalOff, AWS: c.aws(), Transport: e.transport(), Now: deps.Now,
 			Model: func(model string) ModelInfo { return r.Model(llm.ModelRef{Provider: id, Model: model}) },
 		})
 		if err != nil {
@@ -165,6 +170,16 @@ func (r *Registry) IDs() []string { return slices.Sorted(maps.Keys(r.entries)) }
 func (r *Registry) API(id string) API {
 	if e, ok := r.entries[llm.NormalizeProvider(id)]; ok {
 		return e.cfg.API
+	}
+	return ""
+}
+
+// Host returns the host, with a port if there is one, at which provider id is reached, or "".
+func (r *Registry) Host(id string) string {
+	if e, ok := r.entries[llm.NormalizeProvider(id)]; ok {
+		if u, err := url.Parse(e.cfg.BaseURL); err == nil {
+			return u.Host
+		}
 	}
 	return ""
 }
@@ -259,25 +274,73 @@ func (r *Registry) EnvKeys(id string) []string {
 
 // Credential returns the credential that provider id has without a stored profile, named
 // "<provider>:env" (spec/failover.md §5.1): the configured key, else one from the environment, else
-// none for a host that asks for none. ok is false when there is nothing to authenticate with.
+// at Bedrock a token without a text, which stands for the credential chain of AWS, else none for a
+// host that asks for none. ok is false when there is nothing to authenticate with.
 func (r *Registry) Credential(id string, getenv func(string) string) (cred llm.Credential, ok bool) {
 	id = llm.NormalizeProvider(id)
 	e, ok := r.entries[id]
 	if !ok {
 		return llm.Credential{}, false
 	}
-	cred = llm.Credential{Profile: llm.ProfileID(id + ":env"), Kind: llm.KindAPIKey, Secret: e.cfg.APIKey}
-	for _, name := range e.def.EnvKeys {
-		if !cred.Secret.IsZero() {
-			break
-		}
-		cred.Secret = secret.New(getenv(name))
+	cred = llm.Credential{Profile: llm.ProfileID(id + ":env"), Kind: llm.KindAPIKey}
+	if keys := e.keys(getenv); len(keys) > 0 {
+		cred.Secret = keys[0]
+		return cred, true
 	}
-	if !cred.Secret.IsZero() {
+	if e.cfg.usesChain(getenv) {
+		cred.Kind = llm.KindToken
 		return cred, true
 	}
 	cred.Kind = llm.KindNone
 	return cred, e.quirks().NoKey || len(e.cfg.Headers) > 0
+}
+
+// Keys returns the further keys that the environment holds for provider id, in a list such as
+// OPENAI_API_KEYS, named "<provider>:env-2" and so on.
+func (r *Registry) Keys(id string, getenv func(string) string) []llm.Credential {
+	id = llm.NormalizeProvider(id)
+	e, ok := r.entries[id]
+	if !ok {
+		return nil
+	}
+	var list []llm.Credential
+	for i, key := range e.keys(getenv) {
+		if i > 0 {
+			list = append(list, llm.Credential{Profile: llm.ProfileID(fmt.Sprintf("%s:env-%d", id, i+1)), Kind: llm.KindAPIKey, Secret: key})
+		}
+	}
+	return list
+}
+
+// Providers returns the ids of all providers that can be called.
+func (r *Registry) Providers() []string { return slices.Sorted(maps.Keys(r.entries)) }
+
+// keys returns the configured key alone, or else those of the environment, each once: of the first
+// variable that is set, and of the list that goes with it.
+func (e *entry) keys(getenv func(string) string) []secret.String {
+	if !e.cfg.APIKey.IsZero() {
+		return []secret.String{e.cfg.APIKey}
+	}
+	var keys []secret.String
+	for _, name := range e.def.EnvKeys {
+		for _, text := range append([]string{getenv(name)}, SplitKeys(getenv(ListVar(name)))...) {
+			if key := secret.New(text); !key.IsZero() && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) > 0 {
+			break
+		}
+	}
+	return keys
+}
+
+// ListVar names the environment variable that holds a list of keys beside the one for a single key.
+func ListVar(name string) string { return name + "S" }
+
+// SplitKeys takes a list of keys apart: commas, semicolons and white space separate.
+func SplitKeys(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
 }
 
 // Close frees idle connections. Attempts that run are not disturbed; a client may be used after it.

@@ -34,7 +34,7 @@ func newRegistry(t *testing.T, cfg map[string]provider.Config) *provider.Registr
 func deps() provider.Deps {
 	factory := func(s provider.Spec) (llm.Client, error) { return plain{s}, nil }
 	return provider.Deps{Factories: map[provider.API]provider.Factory{
-		provider.OpenAIChat: factory, provider.OpenAIResponses: factory, provider.AnthropicMessages: factory, provider.Simulated: factory,
+		provider.OpenAIChat: factory, provider.OpenAIResponses: factory, provider.AnthropicMessages: factory, provider.Bedrock: factory, provider.Simulated: factory,
 	}}
 }
 
@@ -217,6 +217,9 @@ func TestIDsAreSorted(t *testing.T) {
 	}
 	if r.API("aaa") != provider.OpenAIChat || r.API("nobody") != "" {
 		t.Error("API is wrong")
+	}
+	if r.Host("AAA") != "x.test" || r.Host("nobody") != "" {
+		t.Error("Host is wrong")
 	}
 }
 

@@ -57,24 +57,28 @@ func (c *Client) Stream(ctx context.Context, cred llm.Credential, req llm.Reques
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // frees the connection however the attempt ends
 
-		rec := provider.NewRecorder(c.spec.Transport)
-		res, err := c.send(ctx, cred, req, rec)
-		if err != nil {
-			yield(llm.Event{}, c.spec.Fail(ctx, provider.Evidence{Exchange: rec.Exchange(), Err: err}))
-			return
-		}
-		defer res.Body.Close()
-		r := reader{client: c, rec: rec, answer: newAnswer(req.Model), yield: yield}
-		r.read(ctx, res)
+		fallback := c.allowsFallback(cred, req)
+		c.attempt(ctx, req, fallback, provider.NewRecorder(c.spec.Transport), c.options(cred, fallback), yield)
 	}
 }
 
+// attempt asks once and yields what comes of it.
+func (c *Client) attempt(ctx context.Context, req llm.Request, fallback bool, rec *provider.Recorder, opts []option.RequestOption, yield func(llm.Event, error) bool) {
+	res, err := c.send(ctx, req, fallback, rec, opts)
+	if err != nil {
+		yield(llm.Event{}, c.spec.Fail(ctx, provider.Evidence{Exchange: rec.Exchange(), Err: err}))
+		return
+	}
+	defer res.Body.Close()
+	r := reader{client: c, rec: rec, answer: newAnswer(req.Model), yield: yield}
+	r.read(ctx, res)
+}
+
 // send makes the one request of an attempt and returns its response, whose body is unread.
-func (c *Client) send(ctx context.Context, cred llm.Credential, req llm.Request, rec *provider.Recorder) (*http.Response, error) {
-	fallback := c.allowsFallback(cred, req)
+func (c *Client) send(ctx context.Context, req llm.Request, fallback bool, rec *provider.Recorder, opts []option.RequestOption) (*http.Response, error) {
 	params := c.params(req, fallback)
 	var res *http.Response
-	opts := append(c.options(cred, fallback),
+	opts = append(opts,
 		option.WithHTTPClient(rec.HTTPClient()),
 		option.WithMiddleware(boundErrors),
 		option.WithResponseInto(&res),
@@ -117,14 +121,15 @@ func boundErrors(req *http.Request, next option.MiddlewareNext) (*http.Response,
 	return res, err
 }
 
+// plainOptions keep the SDK from everything that is decided elsewhere.
+func (c *Client) plainOptions() []option.RequestOption {
+	return []option.RequestOption{option.WithMaxRetries(0), option.WithoutOpenTelemetry()}
+}
+
 // options are the SDK's options of one attempt: everything is said here, nothing is read from the
 // environment, and nothing is retried.
 func (c *Client) options(cred llm.Credential, fallback bool) []option.RequestOption {
-	opts := []option.RequestOption{
-		option.WithBaseURL(c.spec.BaseURL),
-		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(),
-	}
+	opts := append(c.plainOptions(), option.WithBaseURL(c.spec.BaseURL))
 	for name, value := range c.spec.Headers {
 		opts = append(opts, option.WithHeader(name, value.Reveal()))
 	}

@@ -27,3 +27,20 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+func TestBedrockConformance(t *testing.T) {
+	for _, model := range []string{
+		"us.anthropic.claude-opus-5",
+		"arn:aws:bedrock:us-east-1:123456789012:inference-profile/eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
+	} {
+		t.Run(model, func(t *testing.T) {
+			providertest.Run(t, providertest.Suite{
+				New:   anthropic.NewBedrock,
+				Model: model,
+				Spec: provider.Spec{
+					ID: "amazon-bedrock", API: provider.Bedrock, AWS: provider.AWS{Region: "us-east-1"}, RefusalFallback: true,
+				},
+			})
+		})
+	}
+}

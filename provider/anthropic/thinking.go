@@ -12,10 +12,20 @@ import (
 // generation is the version of a Claude model, 46 for 4.6; 0 for any other model.
 type generation int
 
+// family returns the lower-case name that Anthropic gave a model. Bedrock writes a region and the
+// maker before it, and an account's ARN before that: us.anthropic.claude-opus-4-6-v1.
+func family(model string) string {
+	model = strings.ToLower(model)
+	if at := strings.LastIndex(model, "anthropic.claude-"); at >= 0 {
+		return model[at+len("anthropic."):]
+	}
+	return model
+}
+
 // generationOf reads the version out of a model id: claude-opus-4-6, claude-sonnet-4-5-20250929,
-// claude-3-7-sonnet-latest, claude-fable-5.
+// claude-3-7-sonnet-latest, claude-fable-5, anthropic.claude-opus-4-5-20251101-v1:0.
 func generationOf(model string) generation {
-	rest, ok := strings.CutPrefix(strings.ToLower(model), "claude-")
+	rest, ok := strings.CutPrefix(family(model), "claude-")
 	if !ok {
 		return 0
 	}
@@ -42,6 +52,7 @@ func generationOf(model string) generation {
 
 // alwaysThinks are the families that cannot be told not to, and by default think in silence.
 func alwaysThinks(model string) bool {
+	model = family(model)
 	return strings.HasPrefix(model, "claude-fable-") || strings.HasPrefix(model, "claude-mythos-")
 }
 
@@ -76,7 +87,7 @@ func (c *Client) maxTokens(req llm.Request) int {
 // model, so a summary is asked for: its arrival is what keeps the idle timer quiet.
 func (c *Client) think(params *sdk.BetaMessageNewParams, req llm.Request, turns []turn) {
 	params.MaxTokens = int64(c.maxTokens(req))
-	model, level := strings.ToLower(req.Model.Model), req.Thinking
+	model, level := req.Model.Model, req.Thinking
 	gen := generationOf(model)
 	switch {
 	case gen >= 46:

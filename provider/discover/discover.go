@@ -2,7 +2,7 @@
 //
 // It looks in three places and takes the first that has something (spec/chat.md §12, D14 and D15):
 //
-//  1. keys in the environment, in the fixed order of Keys;
+//  1. keys in the environment and stored credentials, in the fixed order of Keys;
 //  2. an Ollama on this machine;
 //  3. the built-in offline models, sim/lead with sim/understudy behind it.
 //
@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"understudy/llm"
+	"understudy/provider"
 )
 
 // Source says where the models were found.
@@ -54,6 +55,8 @@ func Keys() []Key {
 type Deps struct {
 	// Getenv reads an environment variable; "" = not set.
 	Getenv func(name string) string
+	// Stored tells whether a credential of a provider is stored. nil = none is.
+	Stored func(provider string) bool
 	// Catalogue returns the models that are recommended for a provider, best first, of those that
 	// are known to exist; a model id is never guessed. nil = the embedded catalogue.
 	Catalogue func(provider string) []string
@@ -64,7 +67,7 @@ type Deps struct {
 // Found is one provider that can be used.
 type Found struct {
 	Provider string
-	Env      string   // the variable that holds its key; "" for Ollama and sim
+	Env      string   // the variable that holds its key; "" for a stored one, Ollama and sim
 	BaseURL  string   // for Ollama: the root of its OpenAI-compatible API
 	Models   []string // best first; empty when a key is set but no model is known
 }
@@ -93,7 +96,6 @@ func Find(ctx context.Context, d Deps) Result {
 	if r.Source == "" {
 		fromSim(&r)
 	}
-	r.Lines = append(r.Lines, chainLine(r))
 	return r
 }
 
@@ -103,14 +105,19 @@ func fromEnv(d Deps) Result {
 	var order []string
 	for _, k := range Keys() {
 		order = append(order, k.Provider)
-		if strings.TrimSpace(d.Getenv(k.Env)) == "" {
+		f, what := Found{Provider: k.Provider}, k.Env+" is set"
+		switch {
+		case strings.TrimSpace(d.Getenv(k.Env)+d.Getenv(provider.ListVar(k.Env))) != "":
+			f.Env = k.Env
+		case d.Stored != nil && d.Stored(k.Provider):
+			what = "a credential of " + k.Provider + " is stored"
+		default:
 			continue
 		}
-		f := Found{Provider: k.Provider, Env: k.Env}
 		if f.Models = d.Catalogue(k.Provider); len(f.Models) > 0 {
-			r.Lines = append(r.Lines, fmt.Sprintf("%s is set: %s/%s", k.Env, k.Provider, f.Models[0]))
+			r.Lines = append(r.Lines, fmt.Sprintf("%s: %s/%s", what, k.Provider, f.Models[0]))
 		} else {
-			r.Lines = append(r.Lines, fmt.Sprintf("%s is set, but I know no default model of %s: name one as agents.defaults.model.primary", k.Env, k.Provider))
+			r.Lines = append(r.Lines, fmt.Sprintf("%s, but I know no default model of %s: name one as agents.defaults.model.primary", what, k.Provider))
 		}
 		r.Providers = append(r.Providers, f)
 	}
@@ -152,21 +159,5 @@ func fromSim(r *Result) {
 	r.Primary = llm.ModelRef{Provider: "sim", Model: "lead"}
 	r.Fallbacks = []llm.ModelRef{{Provider: "sim", Model: "understudy"}}
 	r.Providers = append(r.Providers, Found{Provider: "sim", Models: []string{"lead", "understudy"}})
-	var names []string
-	for _, k := range Keys() {
-		names = append(names, k.Env)
-	}
-	r.Lines = append(r.Lines, "no usable key in "+strings.Join(names, ", ")+": the built-in offline models answer")
-}
-
-func chainLine(r Result) string {
-	line := "primary: " + r.Primary.String()
-	if len(r.Fallbacks) > 0 {
-		var refs []string
-		for _, f := range r.Fallbacks {
-			refs = append(refs, f.String())
-		}
-		line += ", fallbacks: " + strings.Join(refs, ", ")
-	}
-	return line
+	r.Lines = append(r.Lines, "no key (ANTHROPIC_API_KEY, OPENAI_API_KEY, …), no stored credential, no Ollama")
 }

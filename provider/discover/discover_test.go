@@ -108,6 +108,22 @@ func TestFindFromKeys(t *testing.T) {
 	}
 }
 
+func TestFindStoredCredential(t *testing.T) {
+	got := discover.Find(t.Context(), discover.Deps{
+		Getenv: env("XAI_API_KEY", "k"), Catalogue: catalogue, HTTP: nobody(t),
+		Stored: func(provider string) bool { return provider == "openai" },
+	})
+	if got.Source != discover.SourceEnv || got.Primary != ref("openai/big-o") {
+		t.Errorf("found %v from %q", got.Primary, got.Source)
+	}
+	if diff := cmp.Diff(refs("xai/big-x"), got.Fallbacks); diff != "" {
+		t.Errorf("fallbacks (-want +got):\n%s", diff)
+	}
+	if want := "a credential of openai is stored: openai/big-o"; got.Lines[0] != want {
+		t.Errorf("first line %q, want %q", got.Lines[0], want)
+	}
+}
+
 func TestFindTellsNamesNeverValues(t *testing.T) {
 	got := discover.Find(t.Context(), discover.Deps{
 		Getenv:    env("OPENAI_API_KEY", "sk-very-secret", "GROQ_API_KEY", "gsk-very-secret", "MISTRAL_API_KEY", "m-very-secret"),
@@ -122,7 +138,6 @@ func TestFindTellsNamesNeverValues(t *testing.T) {
 		"OPENAI_API_KEY is set: openai/big-o",
 		"MISTRAL_API_KEY is set, but",
 		"the first of these leads: anthropic, openai, openrouter, gemini, groq, mistral, deepseek, xai",
-		"primary: openai/big-o, fallbacks: groq/big-q",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the lines lack %q:\n%s", want, text)

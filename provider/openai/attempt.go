@@ -14,7 +14,7 @@ import (
 	"understudy/provider"
 )
 
-// maxWhole bounds a body that is not streamed.
+// maxWhole bounds a body that is not streamed, and the text of one that is.
 const maxWhole = 16 << 20
 
 // decoder turns the body of one API's success response into events. It is used once.
@@ -47,6 +47,7 @@ type attempt struct {
 
 	began bool // an event of the answer arrived
 	spoke bool // text or a call was yielded
+	size  int  // bytes of the text so far
 }
 
 // fail ends the sequence with the classified error.
@@ -183,6 +184,10 @@ func (a *attempt) finish(st step) {
 func (a *attempt) take(st step) bool {
 	for _, ev := range st.events {
 		a.spoke = a.spoke || ev.Text != "" || ev.ToolCall != nil
+		if a.size += len(ev.Text); a.size > maxWhole { // a broken host may never end
+			a.fail(provider.Evidence{Err: errTooLong})
+			return false
+		}
 		if !a.yield(ev, nil) {
 			return false
 		}

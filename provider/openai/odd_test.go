@@ -122,6 +122,17 @@ func TestOddChatStreams(t *testing.T) {
 	}
 }
 
+// A host that never ends does not fill the memory.
+func TestEndlessText(t *testing.T) {
+	srv := newServer(t)
+	much := `{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("a", 1<<20) + `"}}]}`
+	srv.Fault(emulator.Fault{Status: 200, ContentType: "text/event-stream", Body: strings.Repeat(frames(much), 18) + frames(stop, done)})
+	a := ask(t, srv, chat, key, hi("alpha"))
+	if a.Err == nil || !strings.Contains(a.Err.Error(), "longer than") || len(a.Text) > 16<<20 {
+		t.Errorf("%d bytes, error %v", len(a.Text), a.Err)
+	}
+}
+
 // How compatible hosts stream tool calls.
 func TestOddToolCalls(t *testing.T) {
 	chunk := func(calls string) string {

@@ -1,6 +1,10 @@
 package sim
 
-import "understudy/llm"
+import (
+	"strings"
+
+	"understudy/llm"
+)
 
 // lastResult returns the tool result the model is asked to go on from, if the transcript ends in one.
 func lastResult(ms []llm.Message) *llm.ToolResult {
@@ -19,16 +23,26 @@ func lastResult(ms []llm.Message) *llm.ToolResult {
 func lastUserText(ms []llm.Message) string {
 	for i := len(ms) - 1; i >= 0; i-- {
 		if ms[i].Role == llm.RoleUser {
-			return ms[i].PlainText()
+			return spoken(ms[i])
 		}
 	}
 	return ""
 }
 
+// spoken returns the text of a message without the line in brackets above it, which says who wrote
+// it and when.
+func spoken(m llm.Message) string {
+	s := m.PlainText()
+	if line, rest, ok := strings.Cut(s, "\n"); ok && strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") {
+		return rest
+	}
+	return s
+}
+
 func firstUserText(ms []llm.Message) string {
 	for _, m := range ms {
 		if m.Role == llm.RoleUser {
-			return m.PlainText()
+			return spoken(m)
 		}
 	}
 	return ""

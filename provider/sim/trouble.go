@@ -60,7 +60,7 @@ type response struct {
 func (t trouble) response(model string, now time.Time) response {
 	switch t.kind {
 	case llm.ReasonRateLimit:
-		r := failed(http.StatusTooManyRequests, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later.")
+		r := failed(http.StatusTooManyRequests, "rate_limit_error", "This request would exceed the rate limit for model "+model+". Please try again later.")
 		if left := t.until.Sub(now); !t.until.IsZero() {
 			r.header["retry-after"] = strconv.Itoa(int((left + time.Second - 1) / time.Second))
 		}

@@ -36,21 +36,26 @@ func (s *Server) sendStatus(w http.ResponseWriter, p *protocol, f Fault) {
 	if f.RetryAfter > 0 {
 		h.Set("Retry-After", itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
 	}
+	kind, message := reasonFor(f.Status)
+	usual := &refusal{status: f.Status, kind: kind, message: message}
+	bare := f.Body != "" || f.Raw
+	if !bare {
+		p.annotate(h, usual)
+	}
 	for name, value := range f.Header {
 		h.Set(name, value)
 	}
 	w.WriteHeader(f.Status)
-	if f.Body != "" || f.Raw {
+	if bare {
 		_, _ = io.WriteString(w, f.Body)
 		return
 	}
-	kind, message := reasonFor(f.Status)
-	_, _ = w.Write(p.refuse(&refusal{status: f.Status, kind: kind, message: message}))
+	_, _ = w.Write(p.refuse(usual))
 }
 
 // breakStream begins a stream and lets it end as f says.
 func (s *Server) breakStream(w http.ResponseWriter, r *http.Request, p *protocol, c *call, f Fault) {
-	out := startStream(w)
+	out := startStream(w, p.stream)
 	for _, fr := range beginning(p.frames(c, Reply{Text: f.Say}), f.Say != "") {
 		if !out.send(fr.text) {
 			return
@@ -114,7 +119,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, p *protocol, c *
 		_, _ = w.Write(p.whole(c, rep))
 		return
 	}
-	out := startStream(w)
+	out := startStream(w, p.stream)
 	for i, fr := range p.frames(c, rep) {
 		if i > 0 && fr.content && !s.wait(r, rep.ChunkDelay) {
 			return
@@ -131,8 +136,11 @@ type stream struct {
 	rc *http.ResponseController
 }
 
-func startStream(w http.ResponseWriter) *stream {
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+func startStream(w http.ResponseWriter, kind string) *stream {
+	if kind == "" {
+		kind = "text/event-stream; charset=utf-8"
+	}
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(http.StatusOK)
 	out := &stream{w: w, rc: http.NewResponseController(w)}

@@ -1,7 +1,7 @@
 // Package llm is an emulator of model APIs: real wire formats, scripted answers, scripted faults.
 //
 // A Server speaks OpenAI's Chat Completions and Responses and Anthropic's Messages, streamed and
-// not. It listens nowhere by itself. In a test it is reached without a network, under any host
+// not, and Amazon Bedrock's stream of the latter. It listens nowhere by itself. In a test it is reached without a network, under any host
 // name, which works inside testing/synctest bubbles too:
 //
 //	srv := llm.New()

@@ -11,6 +11,8 @@ import (
 type protocol struct {
 	// suffix ends the path of its requests: "/chat/completions".
 	suffix string
+	// stream is the content type of a stream; "" = server-sent events.
+	stream string
 	// key reads the credential.
 	key func(http.Header) string
 	// parse validates r.Body, fills r.Model, r.Stream and r.LastUser, and returns the call; or says
@@ -18,6 +20,8 @@ type protocol struct {
 	parse func(s *Server, r *Request) (*call, *refusal)
 	// refuse is the body of an error response.
 	refuse func(r *refusal) []byte
+	// mark adds the headers of an error response; nil = none.
+	mark func(h http.Header, r *refusal)
 	// frames is a streamed reply, ready to be sent.
 	frames func(c *call, rep Reply) []frame
 	// whole is the JSON of a reply that is not streamed.
@@ -57,7 +61,7 @@ type refusal struct {
 
 // protocols returns what a Server speaks.
 func protocols() []*protocol {
-	return []*protocol{chatProtocol(), responsesProtocol(), anthropicProtocol()}
+	return []*protocol{chatProtocol(), responsesProtocol(), anthropicProtocol(), bedrockProtocol()}
 }
 
 func protocolFor(path string) *protocol {
@@ -71,8 +75,15 @@ func protocolFor(path string) *protocol {
 
 func (p *protocol) reject(w http.ResponseWriter, r *refusal) {
 	w.Header().Set("Content-Type", "application/json")
+	p.annotate(w.Header(), r)
 	w.WriteHeader(r.status)
 	_, _ = w.Write(p.refuse(r))
+}
+
+func (p *protocol) annotate(h http.Header, r *refusal) {
+	if p.mark != nil {
+		p.mark(h, r)
+	}
 }
 
 // sse formats an event.

@@ -10,8 +10,8 @@ import (
 	"understudy/llm"
 )
 
-// BenchmarkTurn is what a turn asks of the store: one snapshot, one credential, one settled
-// attempt, with every profile limited for two models.
+// BenchmarkTurn is what a turn asks of the store: one snapshot, the order of the profiles, one
+// credential, one settled attempt, with every profile limited for two models.
 func BenchmarkTurn(b *testing.B) {
 	for _, profiles := range []int{1, 10, 100} {
 		for _, outcome := range []string{"success", "failure"} {
@@ -27,8 +27,13 @@ func BenchmarkTurn(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					now = now.Add(time.Minute)
-					if _, err := s.Snapshot(b.Context()); err != nil {
+					snap, err := s.Snapshot(b.Context())
+					if err != nil {
 						b.Fatal(err)
+					}
+					pool := policy.Pool{Provider: "openai", Stored: snap.Profiles}
+					if order := policy.Order(pool, snap.Health, "m1", now); len(order.Profiles) != profiles {
+						b.Fatalf("%d profiles", len(order.Profiles))
 					}
 					if _, err := s.Credential(b.Context(), "openai:p0"); err != nil {
 						b.Fatal(err)

@@ -25,17 +25,32 @@ func (s *Store) Credential(ctx context.Context, id llm.ProfileID) (llm.Credentia
 	if err != nil {
 		return llm.Credential{}, err
 	}
+	if p.Secret.IsZero() && !p.Reference.IsZero() {
+		p.Secret = owner.follow(p.Reference)
+	}
 	now := s.deps.Clock.Now()
 	switch {
 	case p.Kind == llm.KindOAuth && p.fresh(now):
 	case p.Kind == llm.KindOAuth && !p.Refresh.IsZero() && owner.deps.Refresher != nil:
 		return owner.refreshed(ctx, p.ID)
+	case p.Secret.IsZero() && !p.Reference.IsZero():
+		return llm.Credential{}, &llm.Error{Failure: llm.Failure{
+			Reason: llm.ReasonAuth, Message: fmt.Sprintf("the secret that profile %s refers to is not there", p.ID), Rule: "credential_unresolved",
+		}}
 	case !p.valid(now):
 		return llm.Credential{}, &llm.Error{Failure: llm.Failure{
 			Reason: llm.ReasonAuth, Message: fmt.Sprintf("the sign-in of profile %s has expired", p.ID), Rule: "credential_expired",
 		}}
 	}
+	owner.hide(p)
 	return p.credential(), nil
+}
+
+// hide tells the redactor about secrets that are about to be used.
+func (s *Store) hide(p Profile) {
+	if s.deps.Hide != nil {
+		s.deps.Hide(p.Secret, p.Refresh)
+	}
 }
 
 // fresh reports whether the secret need not be refreshed.

@@ -84,7 +84,6 @@ type TokenEndpoint struct {
 	URL          string // https, or http on loopback
 	ClientID     string // a profile's own `clientId` wins
 	ClientSecret secret.String
-	Scopes       []string
 }
 
 // OAuthClient is the standard Refresher (RFC 6749 §6) for providers with a token endpoint.
@@ -103,13 +102,21 @@ func NewOAuthClient(endpoints map[string]TokenEndpoint, rt http.RoundTripper, cl
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	for provider, e := range endpoints {
-		u, err := url.Parse(e.URL)
-		if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && !loopback(u)) {
-			return nil, fmt.Errorf("token endpoint of %s: an https address is needed", provider)
+		if err := CheckAddress(e.URL); err != nil {
+			return nil, fmt.Errorf("token endpoint of %s: %w", provider, err)
 		}
 		c.endpoints[llm.NormalizeProvider(provider)] = e
 	}
 	return c, nil
+}
+
+// CheckAddress reports whether secrets may be sent to an address: https, or http on loopback.
+func CheckAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && !loopback(u)) {
+		return errors.New("an https address is needed")
+	}
+	return nil
 }
 
 func loopback(u *url.URL) bool {
@@ -126,35 +133,61 @@ func (c *OAuthClient) Refresh(ctx context.Context, p Profile) (Tokens, error) {
 	if !ok {
 		return Tokens{}, fmt.Errorf("no token endpoint is known for provider %s", p.ID.Provider())
 	}
-	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {p.Refresh.Reveal()}}
-	if id := p.clientID(); id != "" {
-		e.ClientID = id
+	if id := p.clientID(); id != "" && id != e.ClientID {
+		e.ClientID, e.ClientSecret = id, secret.String{}
 	}
+	g, err := c.redeem(ctx, e, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {p.Refresh.Reveal()}})
+	return g.Tokens, err
+}
+
+// Grant is what a token endpoint gives for a sign-in.
+type Grant struct {
+	Tokens
+	IDToken secret.String // who signed in, where the provider tells; zero = it does not
+}
+
+// Redeem exchanges what a sign-in at the provider brought, such as a code, for tokens. The form
+// holds grant_type and what belongs to it; the client is added. A rejection is a *RefreshError.
+func (c *OAuthClient) Redeem(ctx context.Context, provider string, form url.Values) (Grant, error) {
+	e, ok := c.endpoints[llm.NormalizeProvider(provider)]
+	if !ok {
+		return Grant{}, fmt.Errorf("no token endpoint is known for provider %s", provider)
+	}
+	return c.redeem(ctx, e, form)
+}
+
+func (c *OAuthClient) redeem(ctx context.Context, e TokenEndpoint, form url.Values) (Grant, error) {
 	if e.ClientID != "" {
 		form.Set("client_id", e.ClientID)
 	}
 	if !e.ClientSecret.IsZero() {
 		form.Set("client_secret", e.ClientSecret.Reveal())
 	}
-	if len(e.Scopes) > 0 {
-		form.Set("scope", strings.Join(e.Scopes, " "))
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, strings.NewReader(form.Encode()))
+	status, body, err := c.Post(ctx, e.URL, form)
 	if err != nil {
-		return Tokens{}, fmt.Errorf("token request: %w", err)
+		return Grant{}, err
+	}
+	return parseGrant(status, body, c.clock.Now())
+}
+
+// Post sends a form to an address of a sign-in server and returns status and body, of at most 1 MB.
+func (c *OAuthClient) Post(ctx context.Context, address string, form url.Values) (status int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		return 0, nil, fmt.Errorf("sign-in request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return Tokens{}, fmt.Errorf("token request: %w", err)
+		return 0, nil, fmt.Errorf("sign-in request: %w", err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxTokenAnswer))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxTokenAnswer))
 	if err != nil {
-		return Tokens{}, fmt.Errorf("token answer: %w", err)
+		return 0, nil, fmt.Errorf("answer of the sign-in server: %w", err)
 	}
-	return parseTokens(resp.StatusCode, body, c.clock.Now())
+	return resp.StatusCode, body, nil
 }
 
 // clientID returns the OAuth client an imported sign-in belongs to.
@@ -168,26 +201,27 @@ func (p Profile) clientID() string {
 	return ""
 }
 
-// parseTokens reads a token endpoint's answer (RFC 6749 §5).
-func parseTokens(status int, body []byte, now time.Time) (Tokens, error) {
+// parseGrant reads a token endpoint's answer (RFC 6749 §5).
+func parseGrant(status int, body []byte, now time.Time) (Grant, error) {
 	var answer struct {
 		Access  string          `json:"access_token"`
 		Refresh string          `json:"refresh_token"`
+		ID      string          `json:"id_token"`
 		Seconds json.RawMessage `json:"expires_in"`
 		Error   json.RawMessage `json:"error"`
 		Code    string          `json:"code"`
 	}
 	err := json.Unmarshal(body, &answer)
 	if status < 200 || status > 299 || len(answer.Error) > 0 && string(answer.Error) != "null" {
-		return Tokens{}, &RefreshError{Status: status, Code: errorCode(answer.Error, answer.Code)}
+		return Grant{}, &RefreshError{Status: status, Code: errorCode(answer.Error, answer.Code)}
 	}
 	if err != nil || answer.Access == "" {
-		return Tokens{}, &RefreshError{Status: status, Code: "no_access_token"}
+		return Grant{}, &RefreshError{Status: status, Code: "no_access_token"}
 	}
-	return Tokens{
+	return Grant{IDToken: secret.New(answer.ID), Tokens: Tokens{
 		Access: secret.New(answer.Access), Refresh: secret.New(answer.Refresh),
 		Expires: now.Add(lifetime(answer.Seconds)),
-	}, nil
+	}}, nil
 }
 
 // lifetime reads expires_in: seconds, as a number or a text.

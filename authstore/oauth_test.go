@@ -57,7 +57,7 @@ func TestOAuthClientOverTheWire(t *testing.T) {
 			tr := &http.Transport{}
 			defer tr.CloseIdleConnections()
 			client, err := NewOAuthClient(map[string]TokenEndpoint{
-				"OpenAI": {URL: server.URL + "/token", ClientID: "app", ClientSecret: secret.New("cs"), Scopes: []string{"a", "b"}},
+				"OpenAI": {URL: server.URL + "/token", ClientID: "app", ClientSecret: secret.New("cs")},
 			}, tr, clock.Clock{})
 			if err != nil {
 				t.Fatal(err)
@@ -66,7 +66,7 @@ func TestOAuthClientOverTheWire(t *testing.T) {
 			got, err := client.Refresh(t.Context(), Profile{ID: "openai:a", Refresh: secret.New(token), Extra: Extra{"clientId": []byte(`"mine"`)}})
 			form := <-asked
 			want := url.Values{
-				"grant_type": {"refresh_token"}, "refresh_token": {token}, "client_id": {"mine"}, "client_secret": {"cs"}, "scope": {"a b"},
+				"grant_type": {"refresh_token"}, "refresh_token": {token}, "client_id": {"mine"},
 			}
 			if form.Encode() != want.Encode() {
 				t.Errorf("asked with %v", form)
@@ -112,12 +112,12 @@ func TestOAuthClientNeedsASafeAddress(t *testing.T) {
 	}
 }
 
-func FuzzParseTokens(f *testing.F) {
+func FuzzParseGrant(f *testing.F) {
 	f.Add(200, []byte(`{"access_token":"a","expires_in":3600}`))
 	f.Add(400, []byte(`{"error":{"code":"x"}}`))
 	f.Add(200, []byte(`{"expires_in":"NaN","error":null}`))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		got, err := parseTokens(status, body, moment)
+		got, err := parseGrant(status, body, moment)
 		if err == nil && got.Access.IsZero() {
 			t.Error("success without a token")
 		}

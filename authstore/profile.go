@@ -25,6 +25,8 @@ type Profile struct {
 	Secret  secret.String
 	Refresh secret.String // OAuth only
 	Expires time.Time     // of Secret; zero = unknown or never
+	// Reference says where a key or token lies that is not in Secret.
+	Reference Reference
 
 	Email, AccountID, ProjectID, EnterpriseURL string
 
@@ -59,7 +61,7 @@ func (p Profile) Validate() error {
 	}
 	switch p.Kind {
 	case llm.KindAPIKey, llm.KindToken:
-		if p.Secret.IsZero() {
+		if p.Secret.IsZero() && p.Reference.IsZero() {
 			return fmt.Errorf("profile %s has no secret", p.ID)
 		}
 	case llm.KindOAuth:
@@ -116,10 +118,14 @@ func (c *change) putProfile(ctx context.Context, p Profile, now time.Time) error
 			return fmt.Errorf("unknown fields: %w", err)
 		}
 	}
+	reference, err := p.Reference.text()
+	if err != nil {
+		return err
+	}
 	return c.PutProfile(ctx, authdb.PutProfileParams{
 		ID: string(p.ID), Kind: string(p.Kind), Secret: p.Secret.Reveal(), Refresh: p.Refresh.Reveal(), ExpiresAt: millis(p.Expires),
 		Email: p.Email, AccountID: p.AccountID, ProjectID: p.ProjectID, EnterpriseUrl: p.EnterpriseURL,
-		ExtraJson: string(extra), Version: c.state.revision + 1, UpdatedAt: millis(now),
+		ExtraJson: string(extra), Version: c.state.revision + 1, UpdatedAt: millis(now), ReferenceJson: reference,
 	})
 }
 
@@ -157,6 +163,10 @@ func fromProfile(r authdb.Profile) (Profile, error) {
 		ID: llm.ProfileID(r.ID), Kind: llm.CredentialKind(r.Kind), Secret: secret.New(r.Secret), Refresh: secret.New(r.Refresh),
 		Expires: fromMillis(r.ExpiresAt), Email: r.Email, AccountID: r.AccountID, ProjectID: r.ProjectID,
 		EnterpriseURL: r.EnterpriseUrl, version: r.Version,
+	}
+	var err error
+	if p.Reference, err = parseReference(r.ReferenceJson); err != nil {
+		return Profile{}, fmt.Errorf("profile %s: %w", p.ID, err)
 	}
 	if r.ExtraJson != "{}" {
 		if err := json.Unmarshal([]byte(r.ExtraJson), &p.Extra); err != nil {

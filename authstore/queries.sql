@@ -5,7 +5,7 @@ SELECT n FROM revision WHERE id = 1;
 UPDATE revision SET n = n + 1 WHERE id = 1 RETURNING n;
 
 -- name: ListProfiles :many
-SELECT id, kind, expires_at, secret <> '' AS has_secret, refresh <> '' AS has_refresh
+SELECT id, kind, expires_at, secret <> '' AS has_secret, refresh <> '' AS has_refresh, reference_json
 FROM profiles ORDER BY id;
 
 -- name: GetProfile :one
@@ -13,13 +13,14 @@ SELECT * FROM profiles WHERE id = @id;
 
 -- name: PutProfile :exec
 INSERT INTO profiles (
-    id, kind, secret, refresh, expires_at, email, account_id, project_id, enterprise_url, extra_json, version, updated_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    id, kind, secret, refresh, expires_at, email, account_id, project_id, enterprise_url, extra_json, version, updated_at,
+    reference_json
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     kind = excluded.kind, secret = excluded.secret, refresh = excluded.refresh, expires_at = excluded.expires_at,
     email = excluded.email, account_id = excluded.account_id, project_id = excluded.project_id,
     enterprise_url = excluded.enterprise_url, extra_json = excluded.extra_json,
-    version = excluded.version, updated_at = excluded.updated_at;
+    version = excluded.version, updated_at = excluded.updated_at, reference_json = excluded.reference_json;
 
 -- name: SwapTokens :execrows
 UPDATE profiles
@@ -97,3 +98,13 @@ ON CONFLICT (profile) DO UPDATE SET holder = excluded.holder, taken_at = exclude
 
 -- name: DropRefreshLock :exec
 DELETE FROM refresh_locks WHERE profile = @profile AND holder = @holder;
+
+-- name: GetReceipt :one
+SELECT * FROM import_receipts WHERE source = @source;
+
+-- name: PutReceipt :exec
+INSERT INTO import_receipts (source, size, sha256, added, kept, withheld, rejected, imported_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (source) DO UPDATE SET
+    size = excluded.size, sha256 = excluded.sha256, added = excluded.added, kept = excluded.kept,
+    withheld = excluded.withheld, rejected = excluded.rejected, imported_at = excluded.imported_at;

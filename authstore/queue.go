@@ -2,7 +2,6 @@ package authstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +9,7 @@ import (
 
 	"understudy/authstore/internal/authdb"
 	"understudy/failover/policy"
+	"understudy/internal/sqlite"
 )
 
 const (
@@ -64,7 +64,7 @@ func (s *Store) enqueue(j *job) (expected []policy.Changed, quiet bool, err erro
 // await waits until j is in the file, but not longer than a turn may.
 func (s *Store) await(ctx context.Context, j *job) error {
 	s.mu.Lock()
-	failing := s.failing
+	failing := s.failure != nil
 	s.mu.Unlock()
 	budget := turnBudget
 	if failing {
@@ -112,8 +112,8 @@ func (s *Store) pending() bool {
 // report logs the beginning and the end of a time in which the file cannot be written.
 func (s *Store) report(ctx context.Context, err error) {
 	s.mu.Lock()
-	before := s.failing
-	s.failing = err != nil
+	before := s.failure != nil
+	s.failure = err
 	waiting := len(s.queue)
 	s.mu.Unlock()
 	switch {
@@ -123,6 +123,17 @@ func (s *Store) report(ctx context.Context, err error) {
 	case err == nil && before:
 		s.deps.Log.Info("auth_profile_bookkeeping_caught_up", "path", s.db.Path())
 	}
+}
+
+// Late returns why what happens to the profiles cannot be written at this moment, an ErrLate with its
+// cause, or nil. Nothing is lost so far: it counts, waits in memory and is tried again.
+func (s *Store) Late() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure == nil || len(s.queue) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrLate, s.failure)
 }
 
 // writeQueue writes everything that waits now in one transaction.
@@ -213,7 +224,7 @@ func (s *Store) transact(ctx context.Context, f func(*change) error) (*state, er
 	base := s.committed
 	s.mu.Unlock()
 	var st *state
-	err := s.db.Write(ctx, func(tx *sql.Tx) error {
+	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		c := &change{Queries: authdb.New(tx)}
 		n, err := c.Revision(ctx)
 		if err != nil {
@@ -222,7 +233,7 @@ func (s *Store) transact(ctx context.Context, f func(*change) error) (*state, er
 		if n == base.revision {
 			copied := *base
 			c.state = &copied
-		} else if c.state, err = load(ctx, c.Queries); err != nil {
+		} else if c.state, err = load(ctx, c.Queries, s.follow); err != nil {
 			return err
 		}
 		if err := f(c); err != nil {
@@ -232,7 +243,7 @@ func (s *Store) transact(ctx context.Context, f func(*change) error) (*state, er
 			return err
 		}
 		if c.reloaded {
-			c.state, err = load(ctx, c.Queries)
+			c.state, err = load(ctx, c.Queries, s.follow)
 		}
 		st = c.state
 		return err

@@ -45,6 +45,7 @@ type flight struct {
 	cancel context.CancelCauseFunc
 	asked  bool          // the token endpoint was called; guarded by Store.mu
 	done   chan struct{} // closed once profile and err are set
+	over   chan struct{} // closed once the lock is given back too
 	p      Profile
 	err    error
 }
@@ -60,7 +61,7 @@ func (s *Store) refreshed(ctx context.Context, id llm.ProfileID) (llm.Credential
 	if f == nil {
 		// It outlives the caller: a refresh token that was spent must not be lost with a /stop.
 		life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-		f = &flight{cancel: cancel, done: make(chan struct{})}
+		f = &flight{cancel: cancel, done: make(chan struct{}), over: make(chan struct{})}
 		s.flights[id] = f
 		s.deps.Clock.Go(func() {
 			defer cancel(nil)
@@ -83,11 +84,12 @@ func (s *Store) fly(ctx context.Context, f *flight, id llm.ProfileID) {
 		s.mu.Lock()
 		delete(s.flights, id)
 		s.mu.Unlock()
+		close(f.over)
 	}()
 	holder := rand.Text()
 	adopted, locked, err := s.lock(ctx, id, holder)
 	if !locked {
-		f.p, f.err = adopted, err
+		f.p, f.err = s.unlocked(ctx, id, adopted, err)
 		close(f.done)
 		return
 	}
@@ -98,6 +100,20 @@ func (s *Store) fly(ctx context.Context, f *flight, id llm.ProfileID) {
 	if unsaved {
 		s.keepSaving(ctx, id)
 	}
+}
+
+// unlocked is what a refresh comes to without the lock: somebody else's result, or the old token
+// while it still works. Nobody refreshes without the lock, whatever keeps it from us.
+func (s *Store) unlocked(ctx context.Context, id llm.ProfileID, adopted Profile, err error) (Profile, error) {
+	if err == nil {
+		return adopted, nil
+	}
+	p, _, findErr := s.find(ctx, id)
+	if findErr != nil || !p.valid(s.deps.Clock.Now()) {
+		return adopted, err
+	}
+	s.deps.Log.Warn("sign-in could not be refreshed yet", "profile", string(id), "error", err)
+	return p, nil
 }
 
 // renew reads the profile again, because somebody may have renewed it before the lock was ours,
@@ -144,6 +160,7 @@ func (s *Store) ask(ctx context.Context, f *flight, p Profile) (Profile, error) 
 	s.mu.Unlock()
 	ctx, cancel := s.deps.Clock.WithTimeout(ctx, callTimeout, errCallTimeout)
 	defer cancel()
+	s.hide(p)
 	t, err := s.deps.Refresher.Refresh(ctx, p)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -157,6 +174,7 @@ func (s *Store) ask(ctx context.Context, f *flight, p Profile) (Profile, error) 
 	if !t.Refresh.IsZero() {
 		p.Refresh = t.Refresh
 	}
+	s.hide(p)
 	s.mu.Lock()
 	s.unsaved[p.ID] = p
 	s.mu.Unlock()
@@ -284,7 +302,7 @@ func (s *Store) lock(ctx context.Context, id llm.ProfileID, holder string) (adop
 // takeLock takes the lock if it is free or stale.
 func (s *Store) takeLock(ctx context.Context, id llm.ProfileID, holder string) (taken bool, err error) {
 	now := s.deps.Clock.Now()
-	err = s.db.Write(ctx, func(tx *sql.Tx) error {
+	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		q := authdb.New(tx)
 		at, err := q.GetRefreshLock(ctx, string(id))
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -304,7 +322,7 @@ func (s *Store) takeLock(ctx context.Context, id llm.ProfileID, holder string) (
 
 func (s *Store) unlock(ctx context.Context, id llm.ProfileID, holder string) {
 	root := s.root()
-	err := root.db.Write(ctx, func(tx *sql.Tx) error {
+	err := root.db.Write(ctx, func(tx *sqlite.Tx) error {
 		return authdb.New(tx).DropRefreshLock(ctx, authdb.DropRefreshLockParams{Profile: string(id), Holder: holder})
 	})
 	if err != nil {

@@ -163,6 +163,9 @@ func TestALockedFileHoldsNoTurn(t *testing.T) {
 		if h := mustSnapshot(t, s).Health; len(h) != 2 {
 			t.Errorf("what happened does not count: %v", h)
 		}
+		if err := s.Late(); !errors.Is(err, ErrLate) {
+			t.Errorf("told: %v", err)
+		}
 		other := mustOpen(t, path, Deps{BusyTimeout: -1})
 		if h := mustSnapshot(t, other).Health; len(h) != 0 {
 			t.Errorf("written under a foreign lock: %v", h)
@@ -177,6 +180,9 @@ func TestALockedFileHoldsNoTurn(t *testing.T) {
 		}
 		if _, err := s.Settle(t.Context(), policy.DefaultRules(), failed("openai:a", "m3", llm.ReasonTimeout, moment)); err != nil {
 			t.Errorf("after the lock: %v", err)
+		}
+		if err := s.Late(); err != nil {
+			t.Errorf("still told: %v", err)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package authstore
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +9,8 @@ import (
 
 	"understudy/authstore/internal/authdb"
 	"understudy/failover/policy"
+	"understudy/internal/secret"
+	"understudy/internal/sqlite"
 	"understudy/llm"
 )
 
@@ -81,8 +82,8 @@ func (s *Store) freshen(ctx context.Context) error {
 
 func (s *Store) reload(ctx context.Context) error {
 	var st *state
-	err := s.db.Read(ctx, func(tx *sql.Tx) (err error) {
-		st, err = load(ctx, authdb.New(tx))
+	err := s.db.Read(ctx, func(tx *sqlite.Tx) (err error) {
+		st, err = load(ctx, authdb.New(tx), s.follow)
 		return err
 	})
 	if err != nil {
@@ -125,7 +126,7 @@ func cloneHealth(h policy.Health) policy.Health {
 }
 
 // load reads one consistent state.
-func load(ctx context.Context, q *authdb.Queries) (*state, error) {
+func load(ctx context.Context, q *authdb.Queries, follow func(Reference) secret.String) (*state, error) {
 	st := &state{Snapshot: policy.Snapshot{
 		Orders: map[string][]llm.ProfileID{}, Health: policy.Health{}, LastProbe: map[string]time.Time{},
 	}, lastGood: map[string]llm.ProfileID{}}
@@ -133,7 +134,7 @@ func load(ctx context.Context, q *authdb.Queries) (*state, error) {
 	if st.revision, err = q.Revision(ctx); err != nil {
 		return nil, err
 	}
-	if err := st.loadProfiles(ctx, q); err != nil {
+	if err := st.loadProfiles(ctx, q, follow); err != nil {
 		return nil, err
 	}
 	rows, err := q.ListHealth(ctx)
@@ -164,15 +165,19 @@ func load(ctx context.Context, q *authdb.Queries) (*state, error) {
 	return st, nil
 }
 
-func (st *state) loadProfiles(ctx context.Context, q *authdb.Queries) error {
+func (st *state) loadProfiles(ctx context.Context, q *authdb.Queries, follow func(Reference) secret.String) error {
 	profiles, err := q.ListProfiles(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range profiles {
+		ref, err := parseReference(p.ReferenceJson)
+		if err != nil {
+			return fmt.Errorf("profile %s: %w", p.ID, err)
+		}
 		st.Profiles = append(st.Profiles, policy.Profile{
 			ID: llm.ProfileID(p.ID), Kind: llm.CredentialKind(p.Kind), Expires: fromMillis(p.ExpiresAt),
-			HasSecret: p.HasSecret, HasRefresh: p.HasRefresh,
+			HasSecret: p.HasSecret || !follow(ref).IsZero(), HasRefresh: p.HasRefresh,
 		})
 	}
 	orders, err := q.ListOrders(ctx)

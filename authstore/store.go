@@ -14,6 +14,7 @@ import (
 	"understudy/authstore/internal/authdb"
 	"understudy/failover/policy"
 	"understudy/internal/clock"
+	"understudy/internal/secret"
 	"understudy/internal/sqlite"
 	"understudy/llm"
 )
@@ -29,7 +30,7 @@ var (
 	ErrClosed    = errors.New("the auth store is closed")
 	// ErrLate tells that a write did not reach the file within the time a turn may wait for it. It
 	// counts already, and is written as soon as the file can be.
-	ErrLate = errors.New("the auth store is locked; the change is written later")
+	ErrLate = errors.New("the auth store cannot be written now; the change is written later")
 	// ErrDropped tells that a write was given up, because too many wait already.
 	ErrDropped = errors.New("the auth store cannot be written; the change was dropped")
 	// ErrRefreshLocked tells that another process is refreshing the profile and did not finish in
@@ -42,11 +43,17 @@ type Deps struct {
 	Clock clock.Clock
 	// Refresher renews OAuth sign-ins; nil = none can be renewed.
 	Refresher Refresher
+	// Getenv reads the variables that imported references name; nil = os.Getenv.
+	Getenv func(name string) string
+	// Hide is told every secret before it is used, for redaction; nil = nobody needs to know.
+	Hide func(...secret.String)
 	// Default is the store of the default agent; nil for that agent itself.
 	Default *Store
 	Log     *slog.Logger // nil = slog.Default()
 	// BusyTimeout is sqlite.Options.BusyTimeout: 0 in production, negative in synctest bubbles.
 	BusyTimeout time.Duration
+	// Volatile is sqlite.Options.Volatile: for `bot simulate`.
+	Volatile bool
 }
 
 // Store is one agent's credentials and their health. It is safe for concurrent use.
@@ -63,7 +70,7 @@ type Store struct {
 	joined    joined           // shown together with the default agent's
 	queue     []*job
 	draining  context.CancelFunc // of the goroutine that empties the queue; nil = none runs
-	failing   bool               // the last write did not succeed, and the log says so
+	failure   error              // of the last write, and the log says so; nil = it succeeded
 	flights   map[llm.ProfileID]*flight
 	unsaved   map[llm.ProfileID]Profile // refreshed tokens that are not in the file yet
 	closed    bool
@@ -80,12 +87,12 @@ func Open(ctx context.Context, path string, deps Deps) (*Store, error) {
 	if deps.Log == nil {
 		deps.Log = slog.Default()
 	}
-	db, err := sqlite.Open(ctx, path, sqlite.Options{BusyTimeout: deps.BusyTimeout, Verify: true, Log: deps.Log})
+	db, err := sqlite.Open(ctx, path, sqlite.Options{BusyTimeout: deps.BusyTimeout, Volatile: deps.Volatile, Verify: true, Log: deps.Log})
 	if err != nil {
 		return nil, fmt.Errorf("auth store: %w", err)
 	}
 	s := &Store{
-		db: db, query: authdb.New(db.Reader()), deps: deps,
+		db: db, query: authdb.New(db.Reads()), deps: deps,
 		turn:    make(chan struct{}, 1),
 		flights: map[llm.ProfileID]*flight{},
 		unsaved: map[llm.ProfileID]Profile{},
@@ -123,8 +130,9 @@ func (s *Store) Close() error {
 	if s.draining != nil {
 		s.draining()
 	}
-	var asked []*flight
+	var all, asked []*flight
 	for _, f := range s.flights {
+		all = append(all, f)
 		if f.asked {
 			asked = append(asked, f)
 			continue
@@ -133,16 +141,24 @@ func (s *Store) Close() error {
 	}
 	s.mu.Unlock()
 
-	grace := time.NewTimer(closeGrace)
-	defer grace.Stop()
+	awaitAll(closeGrace, asked, func(f *flight) <-chan struct{} { return f.done })
 	for _, f := range asked {
-		select {
-		case <-f.done:
-		case <-grace.C:
-		}
 		f.cancel(ErrClosed)
 	}
-	s.turn <- struct{}{} // never given back: nobody writes any more
+	awaitAll(lastAttempt, all, func(f *flight) <-chan struct{} { return f.over }) // their locks are given back first
+	s.turn <- struct{}{}                                                          // never given back: nobody writes any more
 	err := s.writeLast()
 	return errors.Join(err, s.db.Close())
+}
+
+// awaitAll waits for something of several flights, for d together.
+func awaitAll(d time.Duration, flights []*flight, of func(*flight) <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	for _, f := range flights {
+		select {
+		case <-of(f):
+		case <-ctx.Done():
+		}
+	}
 }

@@ -2,7 +2,6 @@ package authstore
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +30,27 @@ const childEnv = "AUTHSTORE_TEST_CHILD"
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childEnv); path != "" {
 		if err := child(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if path := os.Getenv(fullDiskEnv); path != "" {
+		if err := fullDisk(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if path := os.Getenv(strangerEnv); path != "" {
+		if err := stranger(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if path := os.Getenv(turnsEnv); path != "" {
+		if err := turns(path, os.Getenv(serverEnv), os.Getenv(stepEnv)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -313,13 +333,13 @@ func TestTheFirstSchemaStillOpens(t *testing.T) {
 	if err := sqlite.Migrate(t.Context(), db, "auth", frozen); err != nil {
 		t.Fatal(err)
 	}
-	err = db.Write(t.Context(), func(tx *sql.Tx) error {
+	err = db.Write(t.Context(), func(tx *sqlite.Tx) error {
 		for _, statement := range []string{
 			`INSERT INTO profiles VALUES ('openai:a', 'api_key', 'sk', '', 0, '', '', '', '', '{"x":1}', 1, 5)`,
 			`INSERT INTO health VALUES ('openai:a', 'm', 0, 5, 1, 0, 0, '{"rate_limit":1}', 5, 9, 'rate_limit', '', 1, 0, 0, '', '', 0)`,
 			`INSERT INTO probes VALUES ('openai', 7, 0)`,
 		} {
-			if _, err := tx.Exec(statement); err != nil {
+			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
 				return err
 			}
 		}

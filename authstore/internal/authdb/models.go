@@ -25,6 +25,17 @@ type Health struct {
 	DisabledStated    int64
 }
 
+type ImportReceipt struct {
+	Source     string
+	Size       int64
+	Sha256     string
+	Added      int64
+	Kept       int64
+	Withheld   int64
+	Rejected   int64
+	ImportedAt int64
+}
+
 type LastGood struct {
 	Provider string
 	Profile  string
@@ -43,6 +54,7 @@ type Profile struct {
 	ExtraJson     string
 	Version       int64
 	UpdatedAt     int64
+	ReferenceJson string
 }
 
 type ProfileOrder struct {

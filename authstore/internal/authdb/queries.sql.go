@@ -99,7 +99,7 @@ func (q *Queries) GetProbe(ctx context.Context, provider string) (int64, error) 
 }
 
 const getProfile = `-- name: GetProfile :one
-SELECT id, kind, secret, refresh, expires_at, email, account_id, project_id, enterprise_url, extra_json, version, updated_at FROM profiles WHERE id = ?1
+SELECT id, kind, secret, refresh, expires_at, email, account_id, project_id, enterprise_url, extra_json, version, updated_at, reference_json FROM profiles WHERE id = ?1
 `
 
 func (q *Queries) GetProfile(ctx context.Context, id string) (Profile, error) {
@@ -118,6 +118,27 @@ func (q *Queries) GetProfile(ctx context.Context, id string) (Profile, error) {
 		&i.ExtraJson,
 		&i.Version,
 		&i.UpdatedAt,
+		&i.ReferenceJson,
+	)
+	return i, err
+}
+
+const getReceipt = `-- name: GetReceipt :one
+SELECT source, size, sha256, added, kept, withheld, rejected, imported_at FROM import_receipts WHERE source = ?1
+`
+
+func (q *Queries) GetReceipt(ctx context.Context, source string) (ImportReceipt, error) {
+	row := q.db.QueryRowContext(ctx, getReceipt, source)
+	var i ImportReceipt
+	err := row.Scan(
+		&i.Source,
+		&i.Size,
+		&i.Sha256,
+		&i.Added,
+		&i.Kept,
+		&i.Withheld,
+		&i.Rejected,
+		&i.ImportedAt,
 	)
 	return i, err
 }
@@ -266,16 +287,17 @@ func (q *Queries) ListProbes(ctx context.Context) ([]ListProbesRow, error) {
 }
 
 const listProfiles = `-- name: ListProfiles :many
-SELECT id, kind, expires_at, secret <> '' AS has_secret, refresh <> '' AS has_refresh
+SELECT id, kind, expires_at, secret <> '' AS has_secret, refresh <> '' AS has_refresh, reference_json
 FROM profiles ORDER BY id
 `
 
 type ListProfilesRow struct {
-	ID         string
-	Kind       string
-	ExpiresAt  int64
-	HasSecret  bool
-	HasRefresh bool
+	ID            string
+	Kind          string
+	ExpiresAt     int64
+	HasSecret     bool
+	HasRefresh    bool
+	ReferenceJson string
 }
 
 func (q *Queries) ListProfiles(ctx context.Context) ([]ListProfilesRow, error) {
@@ -293,6 +315,7 @@ func (q *Queries) ListProfiles(ctx context.Context) ([]ListProfilesRow, error) {
 			&i.ExpiresAt,
 			&i.HasSecret,
 			&i.HasRefresh,
+			&i.ReferenceJson,
 		); err != nil {
 			return nil, err
 		}
@@ -418,13 +441,14 @@ func (q *Queries) PutProbe(ctx context.Context, arg PutProbeParams) error {
 
 const putProfile = `-- name: PutProfile :exec
 INSERT INTO profiles (
-    id, kind, secret, refresh, expires_at, email, account_id, project_id, enterprise_url, extra_json, version, updated_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    id, kind, secret, refresh, expires_at, email, account_id, project_id, enterprise_url, extra_json, version, updated_at,
+    reference_json
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     kind = excluded.kind, secret = excluded.secret, refresh = excluded.refresh, expires_at = excluded.expires_at,
     email = excluded.email, account_id = excluded.account_id, project_id = excluded.project_id,
     enterprise_url = excluded.enterprise_url, extra_json = excluded.extra_json,
-    version = excluded.version, updated_at = excluded.updated_at
+    version = excluded.version, updated_at = excluded.updated_at, reference_json = excluded.reference_json
 `
 
 type PutProfileParams struct {
@@ -440,6 +464,7 @@ type PutProfileParams struct {
 	ExtraJson     string
 	Version       int64
 	UpdatedAt     int64
+	ReferenceJson string
 }
 
 func (q *Queries) PutProfile(ctx context.Context, arg PutProfileParams) error {
@@ -456,6 +481,40 @@ func (q *Queries) PutProfile(ctx context.Context, arg PutProfileParams) error {
 		arg.ExtraJson,
 		arg.Version,
 		arg.UpdatedAt,
+		arg.ReferenceJson,
+	)
+	return err
+}
+
+const putReceipt = `-- name: PutReceipt :exec
+INSERT INTO import_receipts (source, size, sha256, added, kept, withheld, rejected, imported_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (source) DO UPDATE SET
+    size = excluded.size, sha256 = excluded.sha256, added = excluded.added, kept = excluded.kept,
+    withheld = excluded.withheld, rejected = excluded.rejected, imported_at = excluded.imported_at
+`
+
+type PutReceiptParams struct {
+	Source     string
+	Size       int64
+	Sha256     string
+	Added      int64
+	Kept       int64
+	Withheld   int64
+	Rejected   int64
+	ImportedAt int64
+}
+
+func (q *Queries) PutReceipt(ctx context.Context, arg PutReceiptParams) error {
+	_, err := q.db.ExecContext(ctx, putReceipt,
+		arg.Source,
+		arg.Size,
+		arg.Sha256,
+		arg.Added,
+		arg.Kept,
+		arg.Withheld,
+		arg.Rejected,
+		arg.ImportedAt,
 	)
 	return err
 }

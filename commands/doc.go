@@ -5,5 +5,7 @@
 //	text ─Match─► Invocation ─Run─► Reply
 //
 // The caller guarantees that the sender is admitted at all; the registry decides what is the owner's
-// alone. Commands that change the conversation (Spec.Lane) run in its lane, before what waits there.
+// alone, and what is not shown to others in a group. Commands that change the conversation
+// (Spec.Lane) are to be run in its lane, before what waits there. A command that refuses has changed
+// nothing.
 package commands

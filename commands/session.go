@@ -2,83 +2,122 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"understudy/session"
 )
 
 // fresh begins a new conversation. An argument that names a model selects it; any other text is the
-// first message (spec/chat.md §1.3).
+// first message (spec/chat.md §1.3). A choice that is refused leaves the conversation as it is.
 func (r *Registry) fresh(ctx context.Context, c Call, args string) (Reply, error) {
-	if args != "" && !strings.ContainsAny(args, " \n\t") {
-		if choice, err := r.resolve(ctx, c, args); err == nil && !choice.Guessed {
-			return r.freshOn(ctx, c, args)
-		}
+	if r.namesModel(ctx, c, args) {
+		text, err := refuse(r.freshOn(ctx, c, args))
+		return Reply{Text: text}, err
 	}
-	reply, err := r.restart(ctx, c, "🆕 New session.")
-	reply.Follow = args
-	return reply, err
+	text, err := r.restart(ctx, c)
+	return Reply{Text: text, Follow: args}, err
 }
 
-func (r *Registry) freshOn(ctx context.Context, c Call, args string) (Reply, error) {
-	if _, err := r.restart(ctx, c, ""); err != nil {
-		return Reply{}, err
+// namesModel reports whether the argument of /new can only be meant as a model: one word that is a
+// reference, an alias or "default". What would need guessing, or a number, is a message.
+func (r *Registry) namesModel(ctx context.Context, c Call, args string) bool {
+	word, _, _ := strings.Cut(args, "@")
+	if word == "" || len(strings.Fields(args)) != 1 {
+		return false
 	}
-	_, err := r.choose(ctx, c, args)
-	var no *refusal
-	switch {
-	case errors.As(err, &no):
-		return Reply{Text: "🆕 New session. " + no.text}, nil
-	case err != nil:
-		return Reply{}, err
+	if strings.EqualFold(word, "default") {
+		return true
 	}
-	s, _, err := r.session(ctx, c)
-	return Reply{Text: fmt.Sprintf("🆕 New session on %s.", r.selection(s, c.Agent).Ref)}, err
+	if _, err := strconv.Atoi(word); err == nil {
+		return false
+	}
+	for _, text := range []string{args, word} { // a model with a profile that does not exist is no message
+		if choice, err := r.deps.Models.Resolve(ctx, c.Agent, text); err == nil && !choice.Guessed {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Registry) freshOn(ctx context.Context, c Call, args string) (string, error) {
+	t, err := r.target(ctx, c, args)
+	if err != nil {
+		return "", err
+	}
+	if _, err := r.ensure(ctx, c); err != nil {
+		return "", err
+	}
+	if _, err := r.deps.Sessions.Reset(ctx, c.Key); err != nil {
+		return "", err
+	}
+	if _, err := r.apply(ctx, c, t); err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("🆕 New session on %s", t.Ref)
+	if t.Profile != "" {
+		text += " using profile " + string(t.Profile)
+	}
+	return text + ".", nil
 }
 
 func (r *Registry) reset(ctx context.Context, c Call, _ string) (Reply, error) {
-	return r.restart(ctx, c, "🆕 Reset.")
+	text, err := r.restart(ctx, c)
+	return Reply{Text: text}, err
 }
 
 // restart ends the transcript. A model the user chose stays, and the reply says how to clear it.
-func (r *Registry) restart(ctx context.Context, c Call, title string) (Reply, error) {
-	if _, _, err := r.session(ctx, c); err != nil {
-		return Reply{}, err
+func (r *Registry) restart(ctx context.Context, c Call) (string, error) {
+	before, err := r.ensure(ctx, c)
+	if err != nil {
+		return "", err
 	}
 	if _, err := r.deps.Sessions.Reset(ctx, c.Key); err != nil {
-		return Reply{}, err
+		return "", err
 	}
-	s, _, err := r.session(ctx, c)
+	v, err := r.look(ctx, c)
 	if err != nil {
-		return Reply{}, err
+		return "", err
 	}
-	text := fmt.Sprintf("%s Model: %s.", title, r.selection(s, c.Agent).Ref)
-	if s.Override.User() {
-		text += " You chose it earlier; /model default returns to the configured one."
+	text := "🆕 New session."
+	if !v.sel.Ref.IsZero() {
+		text = fmt.Sprintf("🆕 New session. Model: %s.", v.sel.Ref)
 	}
-	return Reply{Text: text}, nil
+	switch {
+	case v.inherited():
+		text += " It is that of the conversation this thread belongs to; /model default clears it here."
+	case v.s.Override.User():
+		text += " You chose it earlier; /model default clears it."
+	}
+	if before.Pin.Source == session.SourceUser {
+		text += " The profile is no longer locked."
+	}
+	return text, nil
 }
 
-// stop ends the sender's waiting messages and the running answer; the owner stops anybody's.
+// stop ends the sender's waiting messages and the answer that is written for them; the owner stops
+// anybody's.
 func (r *Registry) stop(_ context.Context, c Call, _ string) (Reply, error) {
 	owner := c.In.Sender.ID
-	st := r.deps.Lanes.State(c.Key)
 	if c.Owner {
 		owner = ""
-	} else if st.Active && st.Owner != owner {
+	} else if owner == "" {
+		return Reply{Text: "I cannot tell which messages are yours; the bot owner can stop the answer."}, nil
+	}
+	queued, active := r.deps.Lanes.Stop(c.Key, owner)
+	switch {
+	case queued > 0 || active:
+		return Reply{Text: "⏹ Stopped."}, nil
+	case r.deps.Lanes.State(c.Key).Active:
 		return Reply{Text: "Somebody else's answer is running; only they or the bot owner can stop it."}, nil
 	}
-	if queued, active := r.deps.Lanes.Stop(c.Key, owner); queued == 0 && !active {
-		return Reply{Text: "Nothing is running."}, nil
-	}
-	return Reply{Text: "⏹ Stopped."}, nil
+	return Reply{Text: "Nothing is running."}, nil
 }
 
 func (r *Registry) compact(ctx context.Context, c Call, focus string) (Reply, error) {
-	if _, _, err := r.session(ctx, c); err != nil {
+	if _, err := r.ensure(ctx, c); err != nil {
 		return Reply{}, err
 	}
 	before, after, err := r.deps.Compact(ctx, c, focus)
@@ -97,21 +136,20 @@ func (r *Registry) compact(ctx context.Context, c Call, focus string) (Reply, er
 func thinkLevels() []string { return []string{"off", "minimal", "low", "medium", "high", "xhigh"} }
 
 func (r *Registry) think(ctx context.Context, c Call, args string) (Reply, error) {
-	s, _, err := r.session(ctx, c)
+	s, err := r.ensure(ctx, c)
 	if err != nil {
 		return Reply{}, err
 	}
 	level := strings.ToLower(args)
-	switch {
+	switch levels := strings.Join(thinkLevels(), ", "); {
+	case level == "" && s.Think == "":
+		return Reply{Text: "Thinking level: the model's default. Levels: " + levels + "."}, nil
 	case level == "":
-		if s.Think == "" {
-			return Reply{Text: "Thinking level: the model's default. Levels: " + strings.Join(thinkLevels(), ", ") + "."}, nil
-		}
-		return Reply{Text: "Thinking level: " + s.Think + "."}, nil
+		return Reply{Text: fmt.Sprintf("Thinking level: %s. Levels: %s, default.", s.Think, levels)}, nil
 	case level == "default":
 		level = ""
 	case !slices.Contains(thinkLevels(), level):
-		return Reply{Text: fmt.Sprintf("I don't know the level %q. Levels: %s, default.", args, strings.Join(thinkLevels(), ", "))}, nil
+		return Reply{Text: fmt.Sprintf("I don't know the level %s. Levels: %s, default.", quote(args), levels)}, nil
 	}
 	if _, err = r.deps.Sessions.Update(ctx, c.Key, func(s *session.Session) error { s.Think = level; return nil }); err != nil {
 		return Reply{}, err
@@ -131,9 +169,11 @@ func (r *Registry) whoami(_ context.Context, c Call, _ string) (Reply, error) {
 		owner = "yes"
 	}
 	lines := []string{"channel: " + c.To.Channel}
-	for _, x := range [][2]string{{"account", c.To.Account}, {"sender id", c.In.Sender.ID}, {"chat id", c.To.Conversation}, {"thread id", c.To.Thread}, {"session", c.Key}} {
+	for _, x := range [][2]string{
+		{"account", c.To.Account}, {"sender id", c.In.Sender.ID}, {"chat id", c.To.Conversation}, {"thread id", c.To.Thread}, {"session", c.Key},
+	} {
 		if x[1] != "" {
-			lines = append(lines, x[0]+": "+x[1])
+			lines = append(lines, x[0]+": "+code(x[1]))
 		}
 	}
 	return Reply{Text: strings.Join(append(lines, "owner: "+owner), "\n")}, nil

@@ -25,53 +25,65 @@ const (
 
 const summaryPrompt = `You compress a conversation so that it can go on with less text. Write a summary of the conversation below for the assistant who will continue it: what the user wants, what was decided, facts, names, numbers, open questions. Keep identifiers, file names, links and code exactly as they are. Do not answer anything and do not add anything. Write in the language of the conversation.`
 
-// compact replaces the older part of the conversation by a summary. It reports whether anything
-// was gained; a compaction that fails loses nothing.
-func (t *turn) compact(ctx context.Context, ref llm.ModelRef) bool {
+// compact replaces the older part of the conversation by a summary, at most once in a turn. On an
+// error nothing has changed: a compaction that fails loses nothing.
+func (t *turn) compact(ctx context.Context, ref llm.ModelRef) error {
 	if t.summarised {
-		return false
+		return errCompacted
 	}
 	cut := keepFrom(t.entries, t.cfg.Compaction.KeepRecentTokens)
-	older := make([]llm.Message, 0, cut)
-	before := 0
-	for _, e := range t.entries[:cut] {
-		older = append(older, e.Message)
-		for _, p := range e.Message.Parts {
-			before += sizeOf(p)
-		}
+	job := SummaryJob{
+		Ref: ref, Model: t.cfg.Compaction.Model, Plan: t.plannedNow(), Focus: t.focus,
+		Bytes: bytesOf(t.entries),
 	}
-	job := SummaryJob{Ref: ref, Plan: t.plannedNow(), Older: older, Focus: t.focus}
+	if cut > firstTurn(t.entries) {
+		job.Older = messagesOf(t.entries[:cut])
+		t.tell(notices.CompactionStarted)
+	}
 	if len(job.Plan.Chain) == 0 {
 		job.Plan = t.plan(t.sess)
 	}
-	job.Model = t.cfg.Compaction.Model
-	t.tell(notices.CompactionStarted)
 	summary, err := t.r.deps.Compact.Summarize(ctx, job)
 	if err != nil {
 		t.log.WarnContext(ctx, "compaction_failed", "error", err.Error())
-		return false
+		return err
 	}
 	entry := session.Entry{
 		Kind: session.KindCompaction, Message: llm.Text(llm.RoleUser, summary), At: t.r.deps.Clock.Now(),
-		TokensBefore: before / bytesPerToken,
+		TokensBefore: job.Bytes / bytesPerToken,
 	}
-	switch n := len(t.entries); {
-	case cut < n:
+	if cut < len(t.entries) {
 		entry.FirstKept = t.entries[cut].Seq
-	case n > 0:
-		entry.FirstKept = t.entries[n-1].Seq + 1
 	}
 	s, err := t.r.deps.Sessions.Compact(context.WithoutCancel(ctx), t.req.Key, t.sess.ID, entry)
 	if err != nil {
 		t.log.ErrorContext(ctx, "compaction_failed", "error", err.Error())
-		return false
+		return err
 	}
 	t.sess.Compactions = s.Compactions
 	t.entries = append([]session.Entry{entry}, t.entries[cut:]...)
 	t.summarised = true
 	t.tell(notices.CompactionDone)
-	t.log.InfoContext(ctx, "compaction_done", "messages", cut, "bytes_before", before, "bytes_after", len(summary))
-	return true
+	t.log.InfoContext(ctx, "compaction_done", "entries", cut, "bytes_before", job.Bytes, "bytes_after", bytesOf(t.entries))
+	return nil
+}
+
+// messagesOf returns what of the entries models are shown.
+func messagesOf(entries []session.Entry) []llm.Message {
+	var ms []llm.Message
+	for _, e := range entries {
+		if e.Kind != session.KindNote {
+			ms = append(ms, e.Message)
+		}
+	}
+	return ms
+}
+
+func bytesOf(entries []session.Entry) (n int) {
+	for _, m := range messagesOf(entries) {
+		n += weight(m)
+	}
+	return n
 }
 
 // tell sends a notice about compaction, where the operator wants that.
@@ -81,30 +93,34 @@ func (t *turn) tell(text string) {
 	}
 }
 
-// keepFrom returns the index of the first entry that stays as it is: the newest keep tokens
-// and at least the last keepRecentTurns turns, never parting a tool call from its result.
+// keepFrom returns the index of the first entry that stays as it is: the newest keep tokens, in
+// whole turns, and at least the last keepRecentTurns turns. It is always the beginning of a turn, so
+// no tool call is parted from its result. Without an older part it is that of the first entry.
 func keepFrom(entries []session.Entry, keep int) int {
 	size, turns := 0, 0
-	for i := len(entries) - 1; i >= 0; i-- {
-		for _, p := range entries[i].Message.Parts {
-			size += sizeOf(p)
-		}
+	cut, recent := firstTurn(entries), firstTurn(entries)
+	for i := len(entries) - 1; i >= firstTurn(entries); i-- {
+		size += weight(entries[i].Message)
 		if entries[i].Kind != session.KindMessage || entries[i].Message.Role != llm.RoleUser {
 			continue
 		}
 		turns++
-		if turns >= keepRecentTurns && size/bytesPerToken > keep {
-			return i
+		if turns > keepRecentTurns && size/bytesPerToken > keep {
+			return cut
 		}
+		if turns == keepRecentTurns {
+			recent = i
+		}
+		cut = i
 	}
 	// Everything is recent: an overflow still has to gain something, so only the last turns stay.
-	turns = 0
-	for i := len(entries) - 1; i >= 0; i-- {
-		if entries[i].Message.Role == llm.RoleUser && entries[i].Kind == session.KindMessage {
-			if turns++; turns == keepRecentTurns {
-				return i
-			}
-		}
+	return recent
+}
+
+// firstTurn is the index behind an earlier summary.
+func firstTurn(entries []session.Entry) int {
+	if len(entries) > 0 && entries[0].Kind == session.KindCompaction {
+		return 1
 	}
 	return 0
 }
@@ -112,7 +128,8 @@ func keepFrom(entries []session.Entry, keep int) int {
 // Why a compaction gains nothing.
 var (
 	errNothingToCompact = errors.New("the conversation has no older part")
-	errNoGain           = errors.New("the summary is hardly shorter than what it stands for")
+	errNoGain           = errors.New("the summary would hardly make the conversation shorter")
+	errCompacted        = errors.New("the conversation was shortened in this turn already")
 )
 
 // modelSummarizer asks the model whose context overflowed, and on a failure the rest of the
@@ -143,26 +160,34 @@ func (s modelSummarizer) Summarize(ctx context.Context, job SummaryJob) (string,
 	defer run.Finish()
 	a, err := run.Ask(ctx, llm.Request{
 		System: summaryPrompt, Thinking: "low",
-		Messages: []llm.Message{llm.Text(llm.RoleUser, transcriptText(job.Older, job.Focus))},
+		Messages: []llm.Message{llm.Text(llm.RoleUser, transcriptText(job.Older, job.Focus, s.room(chain[0])))},
 	})
 	if err != nil {
 		return "", fmt.Errorf("summarise: %w", err)
 	}
 	summary := strings.TrimSpace(a.Message.PlainText())
-	before := 0
+	saved := -len(summary)
 	for _, m := range job.Older {
-		for _, p := range m.Parts {
-			before += sizeOf(p)
-		}
+		saved += weight(m)
 	}
-	if len(summary)*10 > before*9 {
+	if saved*10 < job.Bytes { // less than a tenth of the conversation
 		return "", errNoGain
 	}
 	return summary, nil
 }
 
-// transcriptText writes a conversation as plain text, the newest part when it is too long.
-func transcriptText(ms []llm.Message, focus string) string {
+// room is how many bytes of conversation a model can be given to summarise.
+func (s modelSummarizer) room(ref llm.ModelRef) int {
+	info := s.r.deps.Models().Info(ref)
+	if !info.Known || info.ContextWindow <= 0 {
+		return maxSummaryInput
+	}
+	return min(maxSummaryInput, info.ContextWindow*bytesPerToken*3/4)
+}
+
+// transcriptText writes a conversation as plain text. Of one that is longer than most bytes the
+// middle is left out: the beginning holds the earlier summary, the end what is going on.
+func transcriptText(ms []llm.Message, focus string, most int) string {
 	var b strings.Builder
 	for _, m := range ms {
 		for _, p := range m.Parts {
@@ -179,8 +204,9 @@ func transcriptText(ms []llm.Message, focus string) string {
 		}
 	}
 	s := b.String()
-	if len(s) > maxSummaryInput {
-		s = "[the oldest part is left out]\n" + strings.ToValidUTF8(s[len(s)-maxSummaryInput:], "")
+	if len(s) > most {
+		head := most / 4
+		s = strings.ToValidUTF8(s[:head], "") + "\n[a part is left out]\n" + strings.ToValidUTF8(s[len(s)-(most-head):], "")
 	}
 	if focus != "" {
 		s += "\nPay special attention to: " + focus
@@ -201,25 +227,21 @@ func (deaf) Compact(context.Context, llm.ModelRef) ([]llm.Message, bool) {
 func (deaf) Switched(context.Context) (failover.Plan, bool) { return failover.Plan{}, false }
 
 // Compact shortens a conversation at its user's wish and returns its size in tokens before and
-// after. It must run in the session's lane.
+// after: the same when nothing can be gained. On an error nothing has changed. It must run in the
+// session's lane.
 func (r *Runner) Compact(ctx context.Context, q Request, focus string) (before, after int, err error) {
-	t := &turn{r: r, req: q, cfg: r.deps.Agent(q.Agent), began: r.deps.Clock.Now(), out: quiet{}}
-	t.cfg.Compaction = t.cfg.Compaction.withDefaults()
-	t.log = r.deps.Log.With("agent", q.Agent, "session", q.Key)
-	t.req.Kind = Cron // nobody wrote: the interaction time stays
+	q.Kind = Cron // nobody wrote: the interaction time stays
+	t := r.begin(q)
+	t.out, t.focus = quiet{}, focus
 	if err := t.open(ctx); err != nil {
 		return 0, 0, err
 	}
-	t.req.Kind = Message
-	before = estimate(t.prompt())
-	if len(t.entries) == 0 || keepFrom(t.entries, t.cfg.Compaction.KeepRecentTokens) == 0 {
+	before = bytesOf(t.entries) / bytesPerToken
+	err = t.compact(ctx, t.plan(t.sess).Chain[0])
+	if errors.Is(err, errNothingToCompact) || errors.Is(err, errNoGain) {
 		return before, before, nil
 	}
-	t.focus = focus
-	if !t.compact(ctx, t.plan(t.sess).Selected) {
-		return before, before, nil
-	}
-	return before, estimate(t.prompt()), nil
+	return before, bytesOf(t.entries) / bytesPerToken, err
 }
 
 // quiet is the delivery of work that says nothing itself.

@@ -3,11 +3,13 @@ package reply
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"understudy/failover"
+	"understudy/failover/policy"
 	"understudy/llm"
 	"understudy/notices"
 )
@@ -32,12 +34,18 @@ func errorText(err error, v view) (text string, retryAt time.Time) {
 	switch {
 	case errors.Is(err, failover.ErrSwitchedTooOften):
 		text = fmt.Sprintf("🔀 The model was switched several times while I was working. %s is selected now; please send your message again.", v.selected)
-	case errors.As(err, &many) && many.Cause.Failure.Detail != llm.DetailDeadline:
+	case errors.As(err, &many) && !errors.Is(err, llm.ErrTurnTimeout):
 		text, retryAt = summaryText(many, v), many.SoonestExpiry
 	case errors.As(err, &one):
 		text, retryAt = attemptText(one, v), one.Until
+	case errors.Is(err, llm.ErrTurnTimeout):
+		text = "⌛ I ran out of time for this message. Please try again, or ask for less at once."
+	case errors.Is(err, errTooManySteps):
+		text = fmt.Sprintf("🔁 The model called tools %d times without coming to an answer, so I stopped it. Please ask again in other words.", maxSteps)
+	case errors.Is(err, errEmptyMessage):
+		text = "📭 Your message holds nothing that I can read. Please send text, a picture or a text file."
 	default:
-		text = fmt.Sprintf("⚠️ Something went wrong on my side; no model is to blame. Reference: %s.", v.reference)
+		text = internalText(v)
 	}
 	return clip(text), retryAt
 }
@@ -53,9 +61,10 @@ func attemptText(e *failover.AttemptError, v view) string {
 	return s
 }
 
+// advisesSwitch reports whether another model could help.
 func advisesSwitch(r llm.Reason) bool {
 	switch r {
-	case llm.ReasonAborted, llm.ReasonFormat, llm.ReasonContextOverflow, llm.ReasonInternal:
+	case llm.ReasonAborted, llm.ReasonFormat, llm.ReasonContextOverflow, llm.ReasonRefusal, llm.ReasonInternal:
 		return false
 	}
 	return true
@@ -67,34 +76,56 @@ func causeText(e *failover.AttemptError, ref llm.ModelRef, v view) string {
 	case llm.ReasonAuth, llm.ReasonAuthPermanent:
 		return authText(e, ref)
 	case llm.ReasonBilling:
-		return fmt.Sprintf("💳 %s does not answer for billing reasons: the %s account has no credit left or its plan does not cover this. Once that is settled, `bot auth enable %s` (or waiting) brings it back.",
-			ref, ref.Provider, ref.Provider)
+		return fmt.Sprintf("💳 %s does not answer for billing reasons: the %s account has no credit left or its plan does not cover this.%s Once that is settled, the operator can bring it back at once with `bot auth enable %s`.",
+			ref, ref.Provider, again(" I try it again", e.Until, v), ref.Provider)
 	case llm.ReasonRateLimit:
-		return fmt.Sprintf("⏳ %s is rate-limited%s.", ref, until(e.Until, v))
+		if when := until(e.Until, v); when != "" {
+			return fmt.Sprintf("⏳ %s is rate-limited; it is expected back%s.", ref, when)
+		}
+		return fmt.Sprintf("⏳ %s is rate-limited. Please try again in a minute.", ref)
 	case llm.ReasonOverloaded:
-		return fmt.Sprintf("🌊 %s is overloaded. I tried for a while; please try again in a few minutes.", ref)
+		if when := until(e.Until, v); when != "" {
+			return fmt.Sprintf("🌊 %s is overloaded. Please try again%s.", ref, when)
+		}
+		return fmt.Sprintf("🌊 %s is overloaded. Please try again in a few minutes.", ref)
 	case llm.ReasonTimeout:
-		return timeoutText(e, ref)
+		return timeoutText(e, ref, v)
 	case llm.ReasonModelNotFound:
 		return fmt.Sprintf("🔍 %s is not available: the provider does not know this model, or it is not configured here. /models lists what is.", ref)
 	case llm.ReasonFormat:
 		return fmt.Sprintf("🧩 %s rejected the request as malformed (%s). Sending it elsewhere would not help; /new starts a clean conversation.", ref, statusWords(e))
 	case llm.ReasonContextOverflow:
-		return fmt.Sprintf("📚 This conversation no longer fits %s’s context window. Use /compact, /new, or a model with a larger window.", ref)
+		return fmt.Sprintf("⚠️ This conversation no longer fits %s's context window. Use /compact, /new, or a model with a larger window.", ref)
 	case llm.ReasonSessionExpired:
-		return fmt.Sprintf("🔁 %s no longer knows this conversation’s session. Please send your message again.", ref)
+		return fmt.Sprintf("🔁 %s no longer knows this conversation. Please send your message again.", ref)
 	case llm.ReasonRefusal:
-		return fmt.Sprintf("🚫 %s declined to answer this for safety reasons.", ref)
+		return fmt.Sprintf("🚫 %s declined to answer this for safety reasons. Please put it in other words, or choose another model with /model.", ref)
 	case llm.ReasonCapability:
 		return fmt.Sprintf("🖼 %s cannot take this message: it accepts no images, or the conversation is too large for it. Choose another model with /model.", ref)
 	case llm.ReasonEmptyResponse:
-		return fmt.Sprintf("⚠️ %s sent an empty answer. Reference: %s.", ref, v.reference)
+		return fmt.Sprintf("⚠️ %s sent an empty answer. Please try again. Reference: %s.", ref, v.reference)
+	case llm.ReasonNoErrorDetails:
+		return fmt.Sprintf("⚠️ %s failed and gave no details. Please try again. Reference: %s.", ref, v.reference)
+	case llm.ReasonInternal:
+		return internalText(v)
 	}
-	return fmt.Sprintf("⚠️ %s failed for a reason I do not know. Reference: %s.", ref, v.reference)
+	return fmt.Sprintf("⚠️ %s failed for a reason I do not know. Please try again. Reference: %s.", ref, v.reference)
+}
+
+func internalText(v view) string {
+	return fmt.Sprintf("⚠️ Something went wrong on my side; no model is to blame. Reference: %s.", v.reference)
+}
+
+// again says when something is tried again, if that is known.
+func again(what string, t time.Time, v view) string {
+	if when := until(t, v); when != "" {
+		return what + when + "."
+	}
+	return ""
 }
 
 func authText(e *failover.AttemptError, ref llm.ModelRef) string {
-	if e.Skipped && e.Profile == "" && e.Why == "no_profile" {
+	if e.Skipped && e.Profile == "" && e.Why == policy.WhyNoProfile {
 		return fmt.Sprintf("🔑 There is no usable credential for %s. The operator can add one: `bot auth add %s:default --type api_key`.", ref.Provider, ref.Provider)
 	}
 	fix := fmt.Sprintf("The operator can look with `bot auth status` and store a new one with `bot auth add %s:default --type api_key`.", ref.Provider)
@@ -104,16 +135,20 @@ func authText(e *failover.AttemptError, ref llm.ModelRef) string {
 	return fmt.Sprintf("🔑 Signing in to %s failed, so %s cannot answer. %s", ref.Provider, ref.Model, fix)
 }
 
-func timeoutText(e *failover.AttemptError, ref llm.ModelRef) string {
+func timeoutText(e *failover.AttemptError, ref llm.ModelRef, v view) string {
+	retry := "Please try again in a moment."
+	if when := until(e.Until, v); when != "" {
+		retry = "Please try again" + when + "."
+	}
 	switch {
 	case errors.Is(e.Err, llm.ErrTurnTimeout):
 		return fmt.Sprintf("⌛ I ran out of time for this message; %s did not finish. Please try again.", ref)
-	case e.Failure.NotSent || (e.Failure.Detail == llm.DetailNetwork && e.Failure.Status == 0):
-		return fmt.Sprintf("🔌 I could not get an answer from %s: the connection failed. Please try again in a moment.", ref)
+	case e.Failure.NotSent || e.Failure.Detail == llm.DetailNetwork && e.Failure.Status < 400:
+		return fmt.Sprintf("🔌 I could not get an answer from %s: the connection failed. %s", ref, retry)
 	case e.Failure.Detail == llm.DetailServerError:
-		return fmt.Sprintf("🌩 %s’s server failed (%s). Please try again in a moment.", ref, statusWords(e))
+		return fmt.Sprintf("🌩 %s’s server failed (%s). %s", ref, statusWords(e), retry)
 	}
-	return fmt.Sprintf("⌛ %s timed out. Please try again in a moment.", ref)
+	return fmt.Sprintf("⌛ %s timed out. %s", ref, retry)
 }
 
 func statusWords(e *failover.AttemptError) string {
@@ -123,26 +158,19 @@ func statusWords(e *failover.AttemptError) string {
 	return "no details"
 }
 
-// summaryText names every candidate once, with the reason that came last.
+// maxNamed is how many candidates a summary names; a longer list says how many more there were.
+const maxNamed = 5
+
+// summaryText names the candidates, each with the reason that came last, and says what to do.
 func summaryText(e *failover.FallbackSummaryError, v view) string {
-	type entry struct {
-		ref llm.ModelRef
-		why string
-	}
-	var list []entry
 	reasons := make(map[llm.Reason]bool, 2)
-	for _, a := range e.Attempts {
-		x := entry{a.Ref(), notices.Because(a.Reason, a.Detail)}
-		for i := range list {
-			if list[i].ref == x.ref {
-				list = append(list[:i], list[i+1:]...)
-				break
-			}
-		}
-		list = append(list, x)
-	}
+	last := make(map[llm.ModelRef]string, len(e.Attempts))
+	var order []llm.ModelRef // by last appearance
 	for _, a := range e.Attempts {
 		reasons[a.Reason] = true
+		last[a.Ref()] = notices.Because(a.Reason, a.Detail)
+		order = slices.DeleteFunc(order, func(r llm.ModelRef) bool { return r == a.Ref() })
+		order = append(order, a.Ref())
 	}
 	var b strings.Builder
 	switch {
@@ -154,20 +182,36 @@ func summaryText(e *failover.FallbackSummaryError, v view) string {
 		b.WriteString("⚠️ None of the models could answer")
 	}
 	sep := ": "
-	for _, x := range list {
-		fmt.Fprintf(&b, "%s%s (%s)", sep, x.ref, x.why)
+	for i, ref := range order {
+		if i == maxNamed {
+			fmt.Fprintf(&b, " and %d more", len(order)-i)
+			break
+		}
+		fmt.Fprintf(&b, "%s%s (%s)", sep, shortRef(ref), last[ref])
 		sep = ", "
 	}
 	b.WriteString(".")
-	if !e.SoonestExpiry.IsZero() {
+	credentials := reasons[llm.ReasonAuth] || reasons[llm.ReasonAuthPermanent] || reasons[llm.ReasonBilling]
+	switch {
+	case until(e.SoonestExpiry, v) != "":
 		fmt.Fprintf(&b, " The first is expected back%s.", until(e.SoonestExpiry, v))
-	} else if !reasons[llm.ReasonAuth] && !reasons[llm.ReasonAuthPermanent] && !reasons[llm.ReasonBilling] {
+	case !credentials:
 		b.WriteString(" Please try again in a few minutes.")
 	}
-	if reasons[llm.ReasonAuth] || reasons[llm.ReasonAuthPermanent] || reasons[llm.ReasonBilling] {
+	if credentials {
 		b.WriteString(" The operator can look with `bot auth status`.")
 	}
 	return b.String()
+}
+
+// shortRef keeps a long model name from pushing the advice out of the text.
+func shortRef(ref llm.ModelRef) string {
+	const most = 60
+	r := []rune(ref.String())
+	if len(r) <= most {
+		return string(r)
+	}
+	return string(r[:most-1]) + "…"
 }
 
 // until says when, as a clock time and a rounded-up span: " at 14:05 (in about 4 minutes)".

@@ -11,17 +11,33 @@ import (
 
 // The methods of failover.Host.
 
-// Text streams a piece of the answer.
+// Text streams a piece of the answer. An internal turn has nobody who watches.
 func (t *turn) Text(delta string) bool {
+	if t.req.internal() {
+		return false
+	}
+	if t.gap {
+		t.gap = false
+		t.out.Stream("\n\n")
+	}
 	t.out.Stream(delta)
 	return t.out.Committed()
 }
 
-// Forget takes the streamed text of a failed candidate back.
-func (t *turn) Forget() { t.out.Restart() }
+// Forget takes the streamed text of a failed candidate back; what earlier steps of the turn said
+// stays.
+func (t *turn) Forget() {
+	if t.req.internal() {
+		return
+	}
+	t.out.Restart()
+	said := t.visible()
+	t.gap = said != ""
+	t.out.Stream(said)
+}
 
 // StillRetrying tells the user that the turn goes on.
-func (t *turn) StillRetrying() { t.out.Notify(t.outbound(chat.Notice, notices.StillRetrying)) }
+func (t *turn) StillRetrying() { t.out.Notify(t.outbound(chat.Progress, notices.StillRetrying)) }
 
 // Switched returns the plan for a selection that was made while the turn ran (spec §8.7).
 func (t *turn) Switched(ctx context.Context) (failover.Plan, bool) {
@@ -45,7 +61,7 @@ func (t *turn) Switched(ctx context.Context) (failover.Plan, bool) {
 
 // Compact shortens the conversation after an overflow (spec/chat.md §1.8).
 func (t *turn) Compact(ctx context.Context, ref llm.ModelRef) ([]llm.Message, bool) {
-	if !t.compact(ctx, ref) {
+	if t.compact(ctx, ref) != nil {
 		return nil, false
 	}
 	t.request = t.prompt()

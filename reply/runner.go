@@ -144,8 +144,9 @@ type SummaryJob struct {
 	Ref   llm.ModelRef // whose context overflowed
 	Model llm.ModelRef // that the operator chose for summaries; zero = none
 	Plan  failover.Plan
-	Older []llm.Message
-	Focus string // what to keep in mind; "" = nothing in particular
+	Older []llm.Message // to be summarised; empty = there is no older part
+	Bytes int           // size of the whole conversation, the part that stays included
+	Focus string        // what to keep in mind; "" = nothing in particular
 }
 
 // Deps are what a Runner works with.

@@ -3,6 +3,7 @@ package reply
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"understudy/chat"
@@ -21,7 +22,7 @@ func (t *turn) plan(s session.Session) failover.Plan {
 		Ref:      failover.Ref{Agent: t.req.Agent, Session: t.req.Key, Turn: t.req.ID},
 		Selected: selected,
 		Strict:   policy.Strict(sel, models),
-		Images:   llm.HasImage(t.fresh),
+		Images:   t.hasImage(),
 		Pin:      pinOf(s),
 		Quiet:    t.req.Kind == Heartbeat,
 	}
@@ -35,6 +36,12 @@ func (t *turn) plan(s session.Session) failover.Plan {
 		p.Deadline = t.began.Add(t.cfg.Timeout)
 	}
 	return p
+}
+
+// hasImage reports whether the turn brings a picture. Those of earlier turns do not choose the model:
+// for one that takes none they become a line of text.
+func (t *turn) hasImage() bool {
+	return slices.ContainsFunc(t.fresh, func(e session.Entry) bool { return llm.HasImage([]llm.Message{e.Message}) })
 }
 
 // selection returns what the turn asks for, and what counts as selected for notices: of a legacy
@@ -62,20 +69,22 @@ func pinOf(s session.Session) policy.Pin {
 // settle writes what an answered turn leaves behind: the conversation, the decision trail, the
 // notice state and the profile pin. It returns the notice to send, if any.
 func (t *turn) settle(ctx context.Context, o Outcome, a failover.Answer) (notice string) {
-	inherited := t.sess.Override
-	t.finish(ctx, o, t.fresh, func(s *session.Session) error {
+	stored := t.finish(ctx, o, t.fresh, func(s *session.Session) error {
 		notice = ""
 		if t.req.internal() {
 			return nil
 		}
 		now := *s
 		if now.Override == (session.Override{}) {
-			now.Override = inherited
+			now.Override = t.inherited
 		}
 		notice = t.notice(s, now, a)
 		t.pin(s, now, a)
 		return nil
 	})
+	if !stored {
+		return "" // what is not on record would be told again
+	}
 	if notice != "" && !t.r.deps.Notices().ShowsFallback(t.req.To.Kind) {
 		return ""
 	}
@@ -86,28 +95,20 @@ func (t *turn) settle(ctx context.Context, o Outcome, a failover.Answer) (notice
 // and finished tool calls stay, but not what cannot be answered: it would fail every later turn.
 // Errors and notices are no part of it.
 func (t *turn) conclude(ctx context.Context, o Outcome, failed error) {
-	messages := complete(t.fresh)
+	entries := complete(t.fresh)
 	switch failover.ReasonOf(failed) {
 	case llm.ReasonContextOverflow, llm.ReasonFormat, llm.ReasonRefusal:
-		messages = nil
+		entries = nil
 	}
-	t.finish(ctx, o, messages, nil)
+	t.finish(ctx, o, entries, nil)
 }
 
-// finish is the one write at the end of a turn.
-func (t *turn) finish(ctx context.Context, o Outcome, messages []llm.Message, change func(*session.Session) error) {
+// finish is the one write at the end of a turn. It reports whether it succeeded.
+func (t *turn) finish(ctx context.Context, o Outcome, entries []session.Entry, change func(*session.Session) error) bool {
 	if t.sess.ID == "" {
-		return
+		return false
 	}
-	done := session.Turn{ID: t.req.ID, SessionID: t.sess.ID, Usage: t.usage, Change: change}
-	now := t.r.deps.Clock.Now()
-	for _, m := range messages {
-		e := session.Entry{Kind: session.KindMessage, Message: m, At: now}
-		if m.Role == llm.RoleAssistant {
-			e.Model = o.Model
-		}
-		done.Entries = append(done.Entries, e)
-	}
+	done := session.Turn{ID: t.req.ID, SessionID: t.sess.ID, Entries: entries, Usage: t.usage, Change: change}
 	var err error
 	if done.Decision, err = json.Marshal(t.decision(o)); err == nil {
 		err = t.r.deps.Sessions.FinishTurn(ctx, t.sess.Key, done)
@@ -115,6 +116,7 @@ func (t *turn) finish(ctx context.Context, o Outcome, messages []llm.Message, ch
 	if err != nil {
 		t.log.ErrorContext(ctx, "turn_not_recorded", "error", err.Error())
 	}
+	return err == nil
 }
 
 // Decision is the record that /why shows of a turn; the session store keeps the latest ones.
@@ -136,11 +138,11 @@ func (t *turn) decision(o Outcome) Decision {
 	}
 }
 
-// complete returns the messages up to the last one that leaves no tool call without its result.
-func complete(ms []llm.Message) []llm.Message {
+// complete returns the entries up to the last one that leaves no tool call without its result.
+func complete(entries []session.Entry) []session.Entry {
 	open, end := 0, 0
-	for i, m := range ms {
-		for _, p := range m.Parts {
+	for i, e := range entries {
+		for _, p := range e.Message.Parts {
 			switch {
 			case p.ToolCall != nil:
 				open++
@@ -152,7 +154,7 @@ func complete(ms []llm.Message) []llm.Message {
 			end = i + 1
 		}
 	}
-	return ms[:end]
+	return entries[:end]
 }
 
 // notice applies the state machine of spec §10 to the newest selection. s is the row to change, now
@@ -161,7 +163,7 @@ func (t *turn) notice(s *session.Session, now session.Session, a failover.Answer
 	_, selected := t.selection(now)
 	was := pairOf(now)
 	pair, change := notices.Next(was, selected, a.Served, t.because(selected))
-	if change == notices.Cleared && s.Override.Auto() {
+	if a.Served == selected && s.Override.Auto() {
 		s.Override = session.Override{} // the origin answers: the legacy override has no purpose any more
 	}
 	s.Notice = session.Pair(pair)
@@ -178,7 +180,7 @@ func (t *turn) notice(s *session.Session, now session.Session, a failover.Answer
 // (spec §10, last point).
 func pairOf(s session.Session) notices.Pair {
 	p := notices.Pair(s.Notice)
-	if p.IsZero() && s.Override.Auto() && !s.Override.Origin.IsZero() {
+	if o := s.Override; p.IsZero() && o.Auto() && !o.Origin.IsZero() && o.Model != o.Origin {
 		p.Selected, p.Active = s.Override.Origin, s.Override.Model
 	}
 	return p
@@ -210,9 +212,8 @@ func (t *turn) pin(s *session.Session, now session.Session, a failover.Answer) {
 	if s.Pin.Source == session.SourceUser || a.Ref.Provider != selected.Provider {
 		return
 	}
-	old := pinOf(*s)
-	if old.Profile != "" && !old.Advance && !t.run.PinYielded() {
-		return // a rotation inside a turn leaves the pin where it is
+	if s.Pin.Profile != "" && !t.run.Plan().Pin.Advance && !t.run.PinYielded() {
+		return // a rotation inside a turn leaves the pin where it is; so does a compaction, until the next
 	}
 	s.Pin = session.Pin{Profile: a.Profile, Source: session.SourceAuto, Compactions: s.Compactions}
 }

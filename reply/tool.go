@@ -3,8 +3,10 @@ package reply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"understudy/llm"
 )
@@ -29,10 +31,15 @@ type Call struct {
 const maxToolOutput = 64 << 10
 
 // runTools executes the calls of one answer in order and returns the message with their results.
+// Once the turn has ended no further call starts; each still gets its result, so that what was done
+// stays on record.
 func (t *turn) runTools(ctx context.Context, calls []llm.ToolCall) llm.Message {
 	m := llm.Message{Role: llm.RoleTool}
 	for _, c := range calls {
-		text, err := t.runTool(ctx, c)
+		text, err := "", errNotRun
+		if ctx.Err() == nil {
+			text, err = t.runTool(ctx, c)
+		}
 		result := &llm.ToolResult{ID: c.ID, Name: c.Name, Text: text}
 		if err != nil {
 			result.Text, result.IsError = err.Error(), true
@@ -41,10 +48,13 @@ func (t *turn) runTools(ctx context.Context, calls []llm.ToolCall) llm.Message {
 		if len(result.Text) > maxToolOutput {
 			result.Text = result.Text[:maxToolOutput] + "\n[cut]"
 		}
+		result.Text = strings.ToValidUTF8(result.Text, "\uFFFD")
 		m.Parts = append(m.Parts, llm.Part{ToolResult: result})
 	}
 	return m
 }
+
+var errNotRun = errors.New("not run: the turn was stopped before")
 
 // runTool executes one call. A crash of the tool is an error of the tool, not of the bot.
 func (t *turn) runTool(ctx context.Context, c llm.ToolCall) (text string, err error) {

@@ -1,0 +1,261 @@
+package commands_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"understudy/chat"
+	"understudy/commands"
+	"understudy/session"
+)
+
+func TestMatch(t *testing.T) {
+	reg := commands.New(commands.Deps{})
+	for _, x := range []struct{ text, name, args string }{
+		{"/status", "status", ""},
+		{"  /STATUS  ", "status", ""},
+		{"/think: high", "think", "high"},
+		{"/think:high", "think", "high"},
+		{"/think :high", "think", "high"},
+		{"/t high", "think", "high"},
+		{"/model\topenai/gpt-5.5", "model", "openai/gpt-5.5"},
+		{"/model\u00a0ollama/qwen3.5:27b", "model", "ollama/qwen3.5:27b"},
+		{"/id", "whoami", ""},
+		{"/new one\ntwo", "new", "one\ntwo"},
+		{"/new\nhello", "new", "hello"},
+		{"/compact " + strings.Repeat("x", 5000), "compact", strings.Repeat("x", 5000)},
+		{"/model " + strings.Repeat("x", 4096), "model", strings.Repeat("x", 4096)},
+		{"/model " + strings.Repeat("x", 4097), "", ""},
+		{"/model one\ntwo", "", ""},
+		{"/statuses", "", ""},
+		{"/etc/passwd", "", ""},
+		{"/ status", "", ""},
+		{"/", "", ""},
+		{"", "", ""},
+		{"status", "", ""},
+		{"see /status", "", ""},
+		{"//status", "", ""},
+		{"/sim lead", "", ""}, // there are no offline models
+	} {
+		inv, ok := reg.Match(x.text)
+		if ok != (x.name != "") || inv.Spec.Name != x.name || inv.Args != x.args {
+			t.Errorf("%.40q: %v %q %q", x.text, ok, inv.Spec.Name, inv.Args)
+		}
+	}
+}
+
+func FuzzMatch(f *testing.F) {
+	for _, s := range []string{"/model gee", "/think: high", "/new a\nb", "/", "/é", "/model:\xff", " /ID\u2003x", "/sim", "/STOP\r\n"} {
+		f.Add(s)
+	}
+	reg := commands.New(commands.Deps{Sim: func(string) (string, error) { return "", nil }})
+	f.Fuzz(func(t *testing.T, text string) {
+		inv, ok := reg.Match(text)
+		if !ok {
+			if inv.Spec.Name != "" || inv.Args != "" {
+				t.Errorf("no command, but %+v", inv)
+			}
+			return
+		}
+		if inv.Args != strings.TrimSpace(inv.Args) || !strings.Contains(text, inv.Args) {
+			t.Errorf("arguments %q", inv.Args)
+		}
+		if !inv.Spec.Long && strings.ContainsAny(inv.Args, "\r\n") {
+			t.Errorf("/%s took several lines", inv.Spec.Name)
+		}
+		again, ok := reg.Match("/" + inv.Spec.Name + ": " + inv.Args)
+		if !ok || again.Spec.Name != inv.Spec.Name || again.Args != inv.Args {
+			t.Errorf("%q became %q", inv.Args, again.Args)
+		}
+	})
+}
+
+func TestHelp(t *testing.T) {
+	withSim := func(d *commands.Deps) { d.Sim = func(string) (string, error) { return "", nil } }
+	w := newWorld(t, withSim)
+	golden(t, "help", w.run(direct(), "/help").Text)
+	golden(t, "help_model", w.run(direct(), "/help model").Text)
+	golden(t, "commands", w.run(direct(), "/commands").Text)
+	golden(t, "commands_group", w.run(group(), "/commands").Text)
+	if n := strings.Count(w.run(direct(), "/help").Text, "\n") + 1; n > 10 {
+		t.Errorf("help has %d lines", n)
+	}
+	w.says(direct(), "/help /ID", w.run(direct(), "/help whoami").Text)
+	w.says(direct(), "/help nothing", "There is no command \"/nothing\". Full list: /commands")
+	w.says(group(), "/help failover", "There is no command \"/failover\". Full list: /commands")
+}
+
+func TestReferenceIsFresh(t *testing.T) {
+	all := commands.New(commands.Deps{Sim: func(string) (string, error) { return "", nil }})
+	compareFile(t, filepath.Join("..", "docs", "commands.md"), commands.Markdown(all.Specs()))
+}
+
+// TestSpecsAreComplete holds every command to what menus and documents need.
+func TestSpecsAreComplete(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range commands.New(commands.Deps{Sim: func(string) (string, error) { return "", nil }}).Specs() {
+		for _, name := range append([]string{s.Name}, s.Aliases...) {
+			if seen[name] || name != strings.ToLower(name) || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" || len(name) > 32 {
+				t.Errorf("/%s is taken twice, or cannot stand in a menu", name)
+			}
+			seen[name] = true
+		}
+		if s.Help == "" || strings.HasSuffix(s.Help, ".") || utf8.RuneCountInString(s.Help) > 100 || s.About == "" || s.Group == "" {
+			t.Errorf("/%s is not described well: %q", s.Name, s.Help)
+		}
+		// Only what ends the conversation ends the answer that is being written.
+		stops, lane := s.Name == "new" || s.Name == "reset", s.Name == "new" || s.Name == "reset" || s.Name == "compact"
+		if s.Stops != stops || s.Lane != lane {
+			t.Errorf("/%s: lane %v, stops %v", s.Name, s.Lane, s.Stops)
+		}
+	}
+}
+
+// TestPermissions is the matrix of who × which command × what kind of conversation.
+func TestPermissions(t *testing.T) {
+	secrets := []string{"alpha:p1", "alpha:me@example.com", "gamma:p2", "agent:main:", "telegram/bot", "reload failed"}
+	shown := map[string][]string{ // what a command may show to somebody else in a group
+		"whoami": {"agent:main:"},
+	}
+	for _, kind := range []chat.Kind{chat.Direct, chat.Group, chat.Room} {
+		for _, owner := range []bool{true, false} {
+			w := newWorld(t, func(d *commands.Deps) {
+				d.Sim = func(string) (string, error) { return "done", nil }
+				d.Channels = func() []commands.Channel { return []commands.Channel{{"telegram/bot", "connected"}} }
+				d.Problems = func(context.Context) []string { return []string{"reload failed"} }
+			})
+			w.models.health.Health = limited()
+			c := direct()
+			c.To.Kind, c.Owner = kind, owner
+			w.set(c, func(s *session.Session) { s.SelectDefault("alpha:p1", false) })
+			for _, s := range w.reg.Specs() {
+				for _, args := range []string{"", "status"} {
+					text := w.run(c, "/"+s.Name+" "+args).Text
+					refused := text == "Only the bot owner can use /"+s.Name+"."
+					if refused != (s.Owner && !owner) {
+						t.Errorf("%s, owner %v: /%s %s: %s", kind, owner, s.Name, args, text)
+					}
+					if owner || (kind == chat.Direct && s.Name != "status") {
+						continue
+					}
+					for _, secret := range secrets {
+						allowed := kind == chat.Direct && secret != "reload failed"
+						for _, x := range shown[s.Name] {
+							allowed = allowed || x == secret
+						}
+						if !allowed && strings.Contains(text, secret) {
+							t.Errorf("%s: /%s %s shows %s: %s", kind, s.Name, args, secret, text)
+						}
+					}
+				}
+				w.set(c, func(s *session.Session) { s.SelectDefault("alpha:p1", false) })
+			}
+		}
+	}
+	names := map[string]bool{}
+	for _, s := range commands.New(commands.Deps{Sim: func(string) (string, error) { return "", nil }}).Specs() {
+		if s.Owner {
+			names[s.Name] = true
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"failover": true, "sim": true}, names); diff != "" {
+		t.Errorf("the owner's commands changed:\n%s", diff)
+	}
+}
+
+// TestRefusalsChangeNothing tries commands made of everything that can stand in one: whatever is not
+// confirmed leaves the session as it was, and whatever is confirmed obeys the rules.
+func TestRefusalsChangeNothing(t *testing.T) {
+	w, c := newWorld(t), direct()
+	confirmed := []string{"🧠 Model for this session: ", "🧠 Using the configured default: ", "🆕 New session", "Thinking level set", "Thinking disabled"}
+	word := rapid.SampledFrom([]string{
+		"default", "list", "status", "gee", "gamma/g1", "gamma/g2@2026", "alpha/a1", "alpha/a2", "beta/b1", "delta/d1", "nowhere/x", "g1",
+		"1", "2", "6", "0", "-1", "high", "off", "-s", "hello", "é",
+	})
+	tail := rapid.SampledFrom([]string{"", "", "", "@p1", "@p2", "@gamma:p2", "@alpha:p1", "@alpha:me@example.com", "@me@example.com", "@nobody", "@", "@2026", " x", " -s"})
+	name := rapid.SampledFrom([]string{"/model", "/model", "/model", "/new", "/reset", "/think", "/models", "/status", "/why", "/failover", "/whoami"})
+	rapid.Check(t, func(t *rapid.T) {
+		before := w.set(c, func(s *session.Session) {
+			s.Override, s.Pin, s.Notice, s.Think, s.SwitchPending = session.Override{}, session.Pin{}, session.Pair{}, "low", false
+			switch rapid.IntRange(0, 3).Draw(t, "state") {
+			case 1:
+				fallenBack(s)
+			case 2:
+				s.Select(mustRef("gamma/g1"), "gamma:p1", false)
+			case 3:
+				s.SelectDefault("alpha:p1", false)
+			}
+		})
+		w.lanes[c.Key] = session.LaneState{Active: rapid.Bool().Draw(t, "running")}
+		w.clock.Advance(w.clock.Now().Add(1e6))
+		c.Owner = rapid.Bool().Draw(t, "owner")
+		text := name.Draw(t, "name") + " " + word.Draw(t, "word") + tail.Draw(t, "tail")
+		reply, after := w.run(c, text).Text, w.row(c)
+		for _, prefix := range confirmed {
+			if strings.HasPrefix(reply, prefix) {
+				checkRow(t, w, text, after)
+				return
+			}
+		}
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Fatalf("%s said %q, but changed\n%s", text, reply, diff)
+		}
+	})
+}
+
+func checkRow(t *rapid.T, w *world, text string, s session.Session) {
+	if o := s.Override; !o.Model.IsZero() && o.Source != session.SourceAuto && !w.models.Allowed(o.Model) {
+		t.Fatalf("%s selected %s", text, o.Model)
+	}
+	selected := s.Override.Model
+	if selected.IsZero() {
+		selected = w.models.Agent("main").Primary
+	}
+	if p := s.Pin; p.Source == session.SourceUser && (p.Profile.Provider() != selected.Provider || !w.models.exists(p.Profile)) {
+		t.Fatalf("%s pinned %s for %s", text, p.Profile, selected)
+	}
+	if !strings.HasPrefix(text, "/think") && (s.Notice != (session.Pair{}) || s.Override.Auto()) {
+		t.Fatalf("%s left %+v, %+v", text, s.Override, s.Notice)
+	}
+}
+
+func TestSessionStatusTool(t *testing.T) {
+	w, c := newWorld(t), direct()
+	w.models.health.Health = limited()
+	before := w.row(c)
+	tool := w.reg.SessionStatus()
+	call := func(input string) (string, error) { return tool.Run(t.Context(), "main", c.Key, []byte(input)) }
+
+	for _, input := range []string{"", "{}", "null"} {
+		text, err := call(input)
+		if err != nil || !strings.Contains(text, "🧠 Model: alpha/a1 (default)") || strings.Contains(text, "alpha:p1") || strings.Contains(text, c.Key) {
+			t.Errorf("%q: %s, %v", input, text, err)
+		}
+	}
+	for _, input := range []string{`{"model":"delta/d1"}`, `{"model":"nowhere/x"}`, `{"model":3}`, `[`} {
+		if text, err := call(input); err == nil || text != "" {
+			t.Errorf("%q: %s", input, text)
+		}
+	}
+	if diff := cmp.Diff(before, w.row(c)); diff != "" {
+		t.Errorf("looking and refusing changed the row:\n%s", diff)
+	}
+	w.lanes[c.Key] = session.LaneState{Active: true}
+	text, err := call(`{"model":"gee"}`)
+	if err != nil || !strings.HasPrefix(text, "🧠 Model for this session: gamma/g1 (strict - no fallbacks).") {
+		t.Errorf("%s, %v", text, err)
+	}
+	got := w.row(c)
+	if got.Override != (session.Override{Model: mustRef("gamma/g1"), Source: session.SourceUser}) || !got.SwitchPending || got.Address != c.To {
+		t.Errorf("%+v", got)
+	}
+	if _, err := tool.Run(t.Context(), "main", "nobody", nil); err == nil {
+		t.Error("a session that is not there has a status")
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"understudy/authstore/signin"
 	"understudy/failover/policy"
 	"understudy/llm"
 )
@@ -17,6 +19,8 @@ type Auth struct {
 	// Order is the order in which the profiles of a provider are tried. An empty list means: none.
 	Order     map[string][]string `yaml:"order"`
 	Cooldowns Cooldowns           `yaml:"cooldowns"`
+	// Providers says how one signs in, by provider id.
+	Providers map[string]signin.Config `yaml:"providers"`
 }
 
 // DeclaredProfile is the metadata of one profile.
@@ -125,8 +129,29 @@ func (c *Config) resolveAuth(d *decoder) {
 		pool.Declared = append(pool.Declared, policy.Declared{ID: profile, Mode: llm.CredentialKind(p.Mode)})
 		c.pools[provider] = pool
 	}
+	c.resolveSignIns(d)
 	for _, written := range slices.Sorted(maps.Keys(c.Auth.Order)) {
 		c.resolveOrder(d, written)
+	}
+}
+
+// resolveSignIns checks how one signs in at providers.
+func (c *Config) resolveSignIns(d *decoder) {
+	seen := map[string]bool{}
+	for _, written := range slices.Sorted(maps.Keys(c.Auth.Providers)) {
+		at := join("auth.providers", written)
+		id := llm.NormalizeProvider(written)
+		switch {
+		case seen[id]:
+			d.fail(at, fmt.Sprintf("this is provider %s, which stands here already", quote(id)), "")
+			continue
+		case id == "" || strings.ContainsAny(id, "/:@ \t\n"):
+			d.fail(at, fmt.Sprintf("%s is not a provider id", quote(written)), "no spaces and none of / : @")
+			continue
+		}
+		seen[id] = true
+		c.checkProvider(d, id, at)
+		d.component(at, c.Auth.Providers[written].Validate())
 	}
 }
 

@@ -29,7 +29,7 @@ type decoder struct {
 	warnings    []Warning
 	unavailable []Unavailable
 	secrets     []secret.String
-	distrust    string   // why the file must not name secrets
+	distrust    string   // why the file must name neither secrets nor where they go
 	plaintext   []string // keys whose secret is written in the file itself
 }
 
@@ -60,6 +60,24 @@ func (d *decoder) document(n ast.Node, c *Config) {
 	d.value(n, reflect.ValueOf(&c.File).Elem(), "")
 	if d.overflow {
 		d.problem(n, "", "the file refers to itself too often", "write repeated parts out")
+	}
+	d.checkTargets()
+}
+
+// targets are the keys that say where secrets are sent, wherever they stand.
+var targets = []string{"baseUrl", "apiRoot", "proxy", "authorizeUrl", "tokenUrl", "deviceUrl"}
+
+// checkTargets refuses a file that must not name secrets when it says where they go: a key of the
+// environment or the auth store sent to a stranger's host is as bad as one that is read.
+func (d *decoder) checkTargets() {
+	if d.distrust == "" {
+		return
+	}
+	for path := range d.at {
+		parts := splitPath(path)
+		if len(parts) > 0 && slices.Contains(targets, parts[len(parts)-1]) {
+			d.fail(path, "an address that secrets are sent to is named here, but "+d.distrust, "name the file with --config if you trust it")
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ type Options struct {
 	AnyProvider bool
 
 	readSecret func(path string) ([]byte, error)
-	distrust   string // why the file must not name secrets (spec/chat.md §12 D12)
+	distrust   string // why the file must name neither secrets nor where they go (spec/chat.md §12 D12)
 }
 
 func (o Options) env() func(string) (string, bool) {
@@ -128,7 +128,8 @@ func sameFile(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// distrust says why a file that merely lay in the working directory must not name secrets, or "".
+// distrust says why a file that merely lay in the working directory must name neither secrets nor
+// where they go, or "".
 func distrust(info fs.FileInfo) string {
 	if info.Mode().Perm()&0o002 != 0 {
 		return "every user of this machine can change the file"

@@ -58,6 +58,7 @@ func TestSearchOrder(t *testing.T) {
 
 func TestFilesThatAreNotTrusted(t *testing.T) {
 	const ref, plain, none = "gateway: {token: '${TOKEN}'}", "gateway: {token: sk-0123456789abcdef}", "logging: {level: warn}"
+	const host = "models: {providers: {openai: {baseUrl: 'https://evil.example/v1'}}}"
 	for _, tt := range []struct {
 		name     string
 		text     string
@@ -68,6 +69,8 @@ func TestFilesThatAreNotTrusted(t *testing.T) {
 	}{
 		{"world-writable with a reference", ref, 0o606, false, false, "gateway.token: a secret is named here, but every user of this machine can change the file"},
 		{"the same, named by the user", ref, 0o606, true, false, ""},
+		{"world-writable with a host for a stored key", host, 0o606, false, false, "models.providers.openai.baseUrl: an address that secrets are sent to is named here, but every user of this machine can change the file"},
+		{"private with a host", host, 0o600, false, false, ""},
 		{"world-writable without secrets", none, 0o606, false, false, ""},
 		{"world-readable with a reference", ref, 0o644, false, false, ""},
 		{"world-readable with a secret", plain, 0o644, true, false, "every user of this machine can read the secret in gateway.token"},

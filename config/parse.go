@@ -135,7 +135,9 @@ func syntaxProblem(name string, data []byte, err error, colon string) *Problem {
 	switch lines := bytes.Split(data, []byte("\n")); {
 	case p.Line > 0 && p.Line <= len(lines) && bytes.Contains(lines[p.Line-1], []byte("${")):
 		p.Hint = "inside { } or [ ] a variable needs quotes: '${NAME}'"
-	case strings.Contains(msg, "tab") || strings.Contains(msg, "character that cannot start any token"):
+	case strings.Contains(msg, "that cannot start any token") && strings.Contains(msg, "\t"):
+		p.Text, p.Hint = "YAML takes no tabs for indentation", "indent with spaces"
+	case strings.Contains(msg, "that cannot start any token"):
 		p.Hint = "indent with spaces, and quote values that begin with a special character"
 	}
 	return p

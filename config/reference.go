@@ -177,7 +177,7 @@ func (d *decoder) unresolved(n ast.Node, path, reason string) {
 func ownerOf(path string) Unavailable {
 	parts := splitPath(path)
 	switch {
-	case len(parts) > 3 && parts[0] == "models" && parts[1] == "providers":
+	case len(parts) > 3 && (parts[0] == "models" || parts[0] == "auth") && parts[1] == "providers":
 		return Unavailable{Provider: llm.NormalizeProvider(parts[2])}
 	case len(parts) > 4 && parts[0] == "channels" && parts[2] == "accounts":
 		return Unavailable{Channel: parts[1], Account: parts[3]}

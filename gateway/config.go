@@ -31,7 +31,7 @@ type Config struct {
 }
 
 // ErrNoToken is returned for a listener that others can reach without a token to keep them out.
-var ErrNoToken = errors.New("token: required when listening off loopback")
+var ErrNoToken = errors.New("token: required when listening off loopback: set gateway.token or OPENCLAW_GATEWAY_TOKEN")
 
 // WithDefaults returns c with an unset listen address at its default.
 func (c Config) WithDefaults() Config {

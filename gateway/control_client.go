@@ -18,12 +18,13 @@ var ErrNoServer = errors.New("no running bot answers on the control socket")
 
 // ControlClient talks to a running bot. It is safe for concurrent use.
 type ControlClient struct {
+	path string
 	http *http.Client
 }
 
 // NewControlClient returns a client of the socket at path; it connects when used.
 func NewControlClient(path string) *ControlClient {
-	return &ControlClient{http: &http.Client{Transport: &http.Transport{
+	return &ControlClient{path: path, http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialControl(ctx, path) },
 		// Verbs make a handful of calls; a kept connection would outlive them.
 		DisableKeepAlives: true,
@@ -105,7 +106,7 @@ func (c *ControlClient) call(ctx context.Context, method, route string, in, out 
 	res, err := c.http.Do(req)
 	if err != nil {
 		if absent(err) {
-			return ErrNoServer
+			return fmt.Errorf("%w %s (start one with: bot run; or set OPENCLAW_STATE_DIR to the directory of the one that runs)", ErrNoServer, c.path)
 		}
 		return fmt.Errorf("control request %s: %w", route, err)
 	}

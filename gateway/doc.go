@@ -16,5 +16,5 @@
 //
 // What this does not promise: cookies know no ports. A server that another user of the same machine
 // runs, and that the owner opens in the same browser under the same host name, is sent the cookie
-// by the browser. A new token makes every cookie worthless.
+// by the browser. A new gateway.token, or a new Deps.CookieKey, makes every cookie worthless.
 package gateway

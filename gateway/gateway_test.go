@@ -159,13 +159,13 @@ func TestSignInForm(t *testing.T) {
 
 func TestCookieOfAnotherToken(t *testing.T) {
 	r := start(t, Config{Token: secret.New(token)}, &bot{state: Ready})
-	other := newGuard(Config{Listen: "127.0.0.1:1"}, secret.New("another-token-entirely"), "1")
+	other := newGuard(Config{Listen: "127.0.0.1:1"}, secret.New("another-token-entirely"), secret.String{}, "1")
 	for _, value := range []string{other.cookie, "", token} {
 		if got := r.send("GET", "/api/x", "Cookie: "+r.guard.name+"="+value).StatusCode; got != http.StatusUnauthorized {
 			t.Errorf("cookie %q: status %d", value, got)
 		}
 	}
-	same := newGuard(Config{Listen: "127.0.0.1:1"}, secret.New(token), "1")
+	same := newGuard(Config{Listen: "127.0.0.1:1", Token: secret.New(token)}, secret.New(token), secret.String{}, "1")
 	if got := r.send("GET", "/api/x", "Cookie: "+r.guard.name+"="+same.cookie).StatusCode; got != http.StatusOK {
 		t.Errorf("the cookie does not survive a restart: status %d", got)
 	}
@@ -426,7 +426,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestExposedListenerTakesAddressesButNoNames(t *testing.T) {
-	g := newGuard(Config{Listen: "0.0.0.0:80", AllowedHosts: []string{"Bot.example.com"}}, secret.New(token), "80")
+	g := newGuard(Config{Listen: "0.0.0.0:80", AllowedHosts: []string{"Bot.example.com"}}, secret.New(token), secret.String{}, "80")
 	for host, want := range map[string]bool{
 		"192.0.2.1": true, "192.0.2.1:80": true, "[2001:db8::1]:80": true, "bot.example.com": true, "localhost:80": true,
 		"evil.example": false, "evil.example:80": false, "": false, "192.0.2.1.evil.example": false,
@@ -452,5 +452,21 @@ func TestURLs(t *testing.T) {
 	}
 	if a, b := NewToken(), NewToken(); a == b || len(a.Reveal()) < MinToken {
 		t.Error("tokens are not random")
+	}
+}
+
+func TestCookieKeyOutlivesARandomToken(t *testing.T) {
+	key, random := secret.New("a key that outlives the process"), Config{Listen: "127.0.0.1:1"}
+	first, second := newGuard(random, NewToken(), key, "1"), newGuard(random, NewToken(), key, "1")
+	if first.cookie != second.cookie {
+		t.Error("a restart with another random token signs browsers out")
+	}
+	one, two := random, random
+	one.Token, two.Token = secret.New("configured-token-one"), secret.New("configured-token-two")
+	if newGuard(one, one.Token, key, "1").cookie == newGuard(two, two.Token, key, "1").cookie {
+		t.Error("another configured token does not sign browsers out")
+	}
+	if first.cookie == newGuard(random, NewToken(), secret.New("another key"), "1").cookie {
+		t.Error("another key does not sign browsers out")
 	}
 }

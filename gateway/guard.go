@@ -36,15 +36,20 @@ type guard struct {
 
 const cookieAge = 90 * 24 * time.Hour
 
-func newGuard(c Config, token secret.String, port string) *guard {
+func newGuard(c Config, token, cookieKey secret.String, port string) *guard {
 	g := &guard{
 		key:   sha256.Sum256([]byte(token.Reveal())),
 		name:  "understudy-" + port, // cookies know no ports: two bots on one machine must not share one
 		hosts: map[string]bool{},
 	}
-	// The cookie proves the token without containing it.
-	mac := hmac.New(sha256.New, []byte(token.Reveal()))
-	mac.Write([]byte("understudy web cookie 1"))
+	// The cookie proves that the token was known, without containing it. A configured token is part
+	// of it, so that a change signs everybody out; a random one is not.
+	key := token
+	if !cookieKey.IsZero() {
+		key = cookieKey
+	}
+	mac := hmac.New(sha256.New, []byte(key.Reveal()))
+	mac.Write([]byte("understudy web cookie 1\x00" + c.Token.Reveal()))
 	g.cookie = hex.EncodeToString(mac.Sum(nil))
 	host, _, _ := net.SplitHostPort(c.Listen)
 	g.exposed = !loopbackName(host)

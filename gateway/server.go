@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"syscall"
 	"time"
 
 	"understudy/internal/secret"
@@ -29,7 +30,10 @@ const (
 type Deps struct {
 	Status  StatusSource // required
 	Metrics *Metrics     // nil: no /metrics
-	Log     *slog.Logger // nil: silent
+	// CookieKey makes the cookies that keep a browser signed in. One that outlives the process
+	// keeps them valid over a restart although the printed token changes; empty: they end with the token.
+	CookieKey secret.String
+	Log       *slog.Logger // nil: silent
 }
 
 // Server is the HTTP listener.
@@ -59,12 +63,15 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		token = NewToken()
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("gateway: another program listens on %s: stop it, or choose another address with --listen or gateway.listen (%w)", cfg.Listen, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	s := &Server{
-		listener: listener, guard: newGuard(cfg, token, port), mux: http.NewServeMux(), token: token, log: deps.Log,
+		listener: listener, guard: newGuard(cfg, token, deps.CookieKey, port), mux: http.NewServeMux(), token: token, log: deps.Log,
 	}
 	h := health{source: deps.Status, guard: s.guard, log: deps.Log}
 	s.Handle("GET /healthz", Public, http.HandlerFunc(h.live))

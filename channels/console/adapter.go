@@ -302,6 +302,10 @@ func (a *Adapter) accept(ctx context.Context, conversation, id, text string) err
 	a.mu.Lock()
 	sink := a.sink
 	if t := a.talks[conversation]; t != nil {
+		if len(t.waiting)+len(t.open) == 0 {
+			// A preview that was taken back counted as the reply of a command that stopped it.
+			t.sent, t.owed, t.lastID, t.lastKey = 0, 0, "", ""
+		}
 		t.waiting[id] = true
 	}
 	a.mu.Unlock()

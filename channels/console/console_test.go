@@ -433,3 +433,48 @@ func TestSettleNeverDuplicates(t *testing.T) {
 		}
 	})
 }
+
+// TestStoppedPreviewOwesNothing plays what a stop in the middle of an answer does: the preview is
+// taken back after the reply of the stop was counted, and the next message must still come to its end.
+func TestStoppedPreviewOwesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, stop := runBot(t, "", func(*bot, chat.Inbound) {})
+		defer stop()
+		b.seen = make(chan chat.Inbound, 3)
+		link, err := b.Attach("main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = link.Close() }()
+		say := func(id, text string) chat.Inbound {
+			if err := link.Say(t.Context(), id, text); err != nil {
+				t.Fatal(err)
+			}
+			return <-b.seen
+		}
+		hello := say("1", "hello")
+		preview := b.say(hello, chat.Assistant, "Hel", "preview")
+		stopped := say("2", "/stop")
+		b.Finished(stopped.Address, stopped.ID, 1)
+		b.Finished(hello.Address, hello.ID, 0)
+		b.say(stopped, chat.Command, "⏹ Stopped.", "")
+		if err := b.Delete(t.Context(), hello.Address, preview); err != nil {
+			t.Fatal(err)
+		}
+		again := say("3", "/new")
+		b.say(again, chat.Command, "🆕 New session.", "")
+		b.Finished(again.Address, again.ID, 1)
+		synctest.Wait()
+		for {
+			select {
+			case e := <-link.Events():
+				if e.Type == Done && e.ID == "3" {
+					return
+				}
+				continue
+			default:
+			}
+			t.Fatal("the message after a stop never comes to its end")
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy/channels"
+	"understudy/chat"
 )
 
 // Channel is the name of this channel in addresses.
@@ -28,6 +29,9 @@ type Deps struct {
 	Account string // name of the account in addresses; "" = default
 	Offsets Offsets
 	Log     *slog.Logger // nil = discard
+	// Moved is told that a conversation has a new id, before its first message under that id comes.
+	// It must be quick. nil = nobody.
+	Moved func(ctx context.Context, from chat.Address, conversation string)
 	// Transport makes the HTTP transport; it is called again when connections seem dead. nil = the
 	// network, through Config.Proxy or the proxy of the environment.
 	Transport func() http.RoundTripper

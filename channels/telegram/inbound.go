@@ -19,16 +19,24 @@ const generalTopic = "1"
 func (p *poller) receive(ctx context.Context, updateID int64, m *message, edited bool) error {
 	if m.MigrateTo != 0 {
 		p.log.Info("group became a supergroup", "chat_id", m.Chat.ID, "new_chat_id", m.MigrateTo)
+		if from, ok := p.address(m); ok && p.deps.Moved != nil {
+			p.deps.Moved(ctx, from, id64(m.MigrateTo))
+		}
 		return nil
 	}
 	in, ok := p.inbound(updateID, m, edited)
 	if !ok {
 		return nil
 	}
-	if !p.texts.changed(in.Address.Conversation+":"+in.ID, m.Text+"\x00"+m.Caption) && edited {
+	key, text := in.Address.Conversation+":"+in.ID, m.Text+"\x00"+m.Caption
+	if edited && p.texts.same(key, text) {
 		return nil
 	}
-	return p.sink.Accept(ctx, in)
+	if err := p.sink.Accept(ctx, in); err != nil {
+		return err // it comes again, and must not look unchanged then
+	}
+	p.texts.put(key, text)
+	return nil
 }
 
 // inbound normalises a message. It reports false for the bot's own messages, for service messages,

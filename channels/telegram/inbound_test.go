@@ -1,10 +1,13 @@
 package telegram
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"testing/synctest"
 
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -150,6 +153,54 @@ func TestMigrationIsNoMessage(t *testing.T) {
 			t.Errorf("got %+v", in)
 		}
 	})
+}
+
+func TestMigrationIsTold(t *testing.T) {
+	var told []string
+	running(t, emulator.Config{}, func(_ *emulator.Server, _ *Config, d *Deps) {
+		d.Moved = func(_ context.Context, from chat.Address, to string) {
+			told = append(told, from.Conversation+" "+string(from.Kind)+" "+to)
+		}
+	}, func(t *testing.T, a *account) {
+		a.srv.Migrate(-500, -1001500)
+		a.srv.UserSays(-1001500, ann, "new home")
+		a.got.Next(t)
+		if diff := cmp.Diff([]string{"-500 group -1001500"}, told); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestEditNotStored: an edit that could not be stored is delivered again, not taken for a link
+// preview.
+func TestEditNotStored(t *testing.T) {
+	b, err := New(Config{BotToken: newToken()}, Deps{Offsets: &memory{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail := errors.New("disk full")
+	var got []string
+	sink := sinkFunc(func(m chat.Inbound) error {
+		if fail != nil {
+			return fail
+		}
+		got = append(got, m.Text)
+		return nil
+	})
+	p := &poller{Bot: b, sink: sink, self: identity{ID: 110}}
+	m := &message{ID: 7, Text: "the text", From: &tgbotapi.User{ID: 41}, Chat: place{ID: 41, Type: "private"}}
+	if err := p.receive(t.Context(), 1, m, true); !errors.Is(err, fail) {
+		t.Fatal(err)
+	}
+	fail = nil
+	for range 2 { // the second time nothing has changed
+		if err := p.receive(t.Context(), 1, m, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"the text"}, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // Every picture of an album is a message of its own; the caption belongs to the first.

@@ -99,6 +99,7 @@ func TestVerdicts(t *testing.T) {
 		code  string
 	}{
 		{emulator.Fault{Status: 400, Description: "Bad Request: can't parse entities: Unsupported start tag"}, channels.Markups, "markup"},
+		{emulator.Fault{Status: 400, Description: "Bad Request: ENTITY_BOUNDS_INVALID"}, channels.Markups, "markup"},
 		{emulator.Fault{Status: 400, Description: "Bad Request: message is too long"}, channels.TooLong, "too_long"},
 		{emulator.Fault{Status: 400, Description: "Bad Request: chat not found"}, channels.Gone, "chat_gone"},
 		{emulator.Fault{Status: 400, Description: "Bad Request: message thread not found"}, channels.Gone, "topic_gone"},

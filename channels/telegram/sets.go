@@ -44,21 +44,23 @@ func newTexts() *texts {
 	return &texts{seed: maphash.MakeSeed(), known: map[string]uint64{}}
 }
 
-// changed stores the text of a message and reports whether it differs from the one stored before.
-// For a message that is not known it returns true.
-func (t *texts) changed(key, text string) bool {
-	sum := maphash.String(t.seed, text)
+// same reports whether a message is known with this text.
+func (t *texts) same(key, text string) bool {
 	old, known := t.known[key]
-	t.known[key] = sum
-	if known {
-		return old != sum
-	}
-	if len(t.order) < mostTexts {
+	return known && old == maphash.String(t.seed, text)
+}
+
+// put remembers the text of a message, in place of the one that has been known the longest.
+func (t *texts) put(key, text string) {
+	_, known := t.known[key]
+	t.known[key] = maphash.String(t.seed, text)
+	switch {
+	case known:
+	case len(t.order) < mostTexts:
 		t.order = append(t.order, key)
-		return true
+	default:
+		delete(t.known, t.order[t.next])
+		t.order[t.next] = key
+		t.next = (t.next + 1) % mostTexts
 	}
-	delete(t.known, t.order[t.next])
-	t.order[t.next] = key
-	t.next = (t.next + 1) % mostTexts
-	return true
 }

@@ -150,9 +150,9 @@ func (r *room) find(id string) *Message {
 	return nil
 }
 
-// entitle names the session after its first message.
+// entitle names the session after its first message. A command says nothing about the subject.
 func (r *room) entitle(text string) {
-	if r.info.Title == "" {
+	if r.info.Title == "" && !strings.HasPrefix(text, "/") {
 		r.info.Title = title(text)
 	}
 }

@@ -31,7 +31,8 @@ func (l *eventLog) add(e event) uint64 {
 	l.events = append(l.events, e)
 	if len(l.events) > l.limit {
 		l.floor = l.events[0].Seq
-		l.events = append(l.events[:0:0], l.events[1:]...)
+		l.events[0] = event{} // its place is freed when the slice next grows, not with every change
+		l.events = l.events[1:]
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})

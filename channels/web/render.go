@@ -36,14 +36,19 @@ func Render(text string) (safe string) {
 }
 
 // Parsing takes time that grows with the square of some hostile texts, so those are shown as they
-// are: texts longer than any answer, and lines nested deeper than anybody writes.
+// are: texts longer than any answer, lines nested deeper than anybody writes, and more links than
+// anybody follows.
 const (
 	maxRendered = 64 << 10 // bytes
 	maxNested   = 100      // characters of quote and list marks at the start of a line
+	maxLinks    = 2000
 )
 
-// deep reports whether a line begins with too many marks.
+// deep reports whether a line begins with too many marks, or the text may nest too many links.
 func deep(text string) bool {
+	if strings.Count(text, "](") > maxLinks {
+		return true
+	}
 	for line := range strings.Lines(text) {
 		marks := len(line) - len(strings.TrimLeft(line, "> -*+.)0123456789\t"))
 		if marks-strings.Count(line[:marks], " ") > maxNested {

@@ -47,6 +47,7 @@ func TestRenderOfTooMuchIsPlain(t *testing.T) {
 		"long":   strings.Repeat("*<", maxRendered),
 		"quotes": "a\n" + strings.Repeat("> ", 200),
 		"lists":  strings.Repeat("1. ", 100),
+		"links":  strings.Repeat("[a](", maxLinks+1),
 	} {
 		if got := Render(text); !strings.HasPrefix(got, `<p class="plain">`) {
 			t.Errorf("%s: %.40q", name, got)

@@ -279,9 +279,11 @@ api.follow({
     }
     store.apply(event);
     if (event.type === "done") {
-      const last = store.room(event.session).messages.at(-1);
-      if (last) announce(last);
-      refreshStatus();
+      setTimeout(() => { // the answer's last form follows in a moment
+        const last = store.room(event.session).messages.at(-1);
+        if (last) announce(last);
+        refreshStatus();
+      }, 400);
     } else if (event.message && ["notice", "error", "command"].includes(event.message.class)) {
       announce(event.message);
       refreshStatus();

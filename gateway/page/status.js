@@ -42,12 +42,12 @@ export function describe(body, status) {
   const section = (title, rows) => rows.length && parts.push(element("h3", "", title), ...rows);
   const m = status.model;
   const models = [];
-  if (m.active && m.active !== m.selected) models.push(fact(m.active, m.reason, "answers now", "warn"));
-  if (m.selected) models.push(fact(m.selected, "", m.source || "selected", m.active ? "bad" : "good"));
+  if (m.active && m.active !== m.selected) models.push(fact(m.active, "", "answers now", "warn"));
+  if (m.selected) models.push(fact(m.selected, m.active ? m.reason : "", m.source || "selected", m.active ? "bad" : "good"));
   for (const f of m.fallbacks || []) if (f !== m.active) models.push(fact(f, "", "understudy"));
   section("Model of this chat", models);
   section("Out of use for now", (status.profiles || []).map((p) =>
-    fact(p.profile + (p.model ? " · " + p.model : ""), p.reason, until(p.until), p.state === "disabled" ? "bad" : "warn")));
+    fact(p.profile + (p.model ? " · " + p.model : ""), (p.reason || "").replaceAll("_", " "), until(p.until), p.state === "disabled" ? "bad" : "warn")));
   section("Channels", status.channels.map((c) =>
     fact(c.channel + (c.account ? " · " + c.account : ""), c.detail, c.state, moods[c.state] || "bad")));
   section("To look at", (status.problems || []).map((p) => fact(p.subject, p.detail, "", "bad")));

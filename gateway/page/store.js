@@ -33,7 +33,8 @@ export class Store {
     switch (change.type) {
       case "message":
         room.put(change.message);
-        room.sign(change.message.own || change.message.class === "assistant");
+        // A growing answer is a sign of work; its last form may come after "done", and is none.
+        room.sign(change.message.own || (change.message.class === "assistant" && room.working()));
         this.touch(change.session, change.message);
         break;
       case "delete":
@@ -50,7 +51,7 @@ export class Store {
 
   touch(id, message) {
     const s = this.sessions.get(id) || { id, title: "", updatedAt: message.at };
-    if (!s.title && message.own) s.title = title(message.text);
+    if (!s.title && message.own && !message.text.startsWith("/")) s.title = title(message.text);
     if (Date.parse(message.at) > Date.parse(s.updatedAt)) s.updatedAt = message.at;
     this.sessions.set(id, s);
     if (id === this.current && !document.hidden) this.see(id);

@@ -38,6 +38,7 @@ func TestRulesCanFail(t *testing.T) {
 		{"one SDK, one room", "delivery/a.go", imports("github.com/slack-go/slack"), "channels/slack/a.go", imports("github.com/slack-go/slack/socketmode")},
 		{"one SDK, one room", "session/a.go", imports("modernc.org/sqlite/lib"), "internal/sqlite/a.go", imports("modernc.org/sqlite/lib")},
 		{"one SDK, one room", "provider/anthropic/a.go", imports("github.com/openai/openai-go/v3"), "provider/anthropic/a.go", imports("github.com/anthropics/anthropic-sdk-go/v2")},
+		{"one SDK, one room", "authstore/a.go", imports("github.com/aws/aws-sdk-go-v2/config"), "provider/anthropic/a.go", imports("github.com/aws/aws-sdk-go-v2/credentials")},
 		{"one SDK, one room", "gateway/a.go", imports("github.com/robfig/cron/v3"), "cron/schedule/a.go", imports("github.com/robfig/cron/v3")},
 		{"pure imports", "failover/policy/a.go", imports("context"), "failover/a.go", imports("context")},
 		{"pure imports", "failover/classify/a.go", imports("net/http"), "failover/classify/a.go", imports("net/url")},

@@ -12,7 +12,7 @@ var plan = map[string][]string{
 	"app":     {"*"},
 	"config": {
 		"llm", "chat", "failover", "failover/policy", "provider", "gateway", "session", "inbound", "delivery", "notices", "reply",
-		"heartbeat", "cron", "tts", "commands", "authstore", "channels/slack", "channels/discord", "channels/telegram", "channels/web",
+		"heartbeat", "cron", "tts", "commands", "authstore", "authstore/signin", "channels/slack", "channels/discord", "channels/telegram", "channels/web",
 	},
 
 	// what the bot does
@@ -26,15 +26,16 @@ var plan = map[string][]string{
 	"tts/*":     {"chat", "tts"},
 
 	// what it is done with
-	"failover":   {"llm", "failover/policy"},
-	"inbound":    {"chat", "channels", "internal/sqlite"},
-	"delivery":   {"chat", "channels", "delivery/markup", "internal/sqlite"},
-	"session":    {"chat", "llm", "internal/sqlite"},
-	"authstore":  {"llm", "failover/policy", "internal/sqlite"},
-	"channels":   {"chat"},
-	"channels/*": {"chat", "channels"},
-	"provider":   {"llm", "failover/classify"},
-	"provider/*": {"llm", "provider", "failover/classify"},
+	"failover":    {"llm", "failover/policy"},
+	"inbound":     {"chat", "channels", "internal/sqlite"},
+	"delivery":    {"chat", "channels", "delivery/markup", "internal/sqlite"},
+	"session":     {"chat", "llm", "internal/sqlite"},
+	"authstore":   {"llm", "failover/policy", "internal/sqlite"},
+	"authstore/*": {"llm", "failover/policy", "authstore", "internal/sqlite"},
+	"channels":    {"chat"},
+	"channels/*":  {"chat", "channels"},
+	"provider":    {"llm", "failover/classify"},
+	"provider/*":  {"llm", "provider", "failover/classify"},
 
 	// pure
 	"failover/policy":   {"llm"},
@@ -79,6 +80,8 @@ var sdks = map[string][]string{
 	"github.com/bwmarrin/discordgo":                   {"channels/discord"},
 	"github.com/go-telegram-bot-api/telegram-bot-api": {"channels/telegram"},
 	"github.com/anthropics/anthropic-sdk-go":          {"provider/anthropic"},
+	"github.com/aws/aws-sdk-go-v2":                    {"provider/anthropic"},
+	"github.com/aws/smithy-go":                        {"provider/anthropic"},
 	"github.com/openai/openai-go":                     {"provider/openai"},
 	"modernc.org/sqlite":                              {"internal/sqlite"},
 	"database/sql":                                    storing,

@@ -4,7 +4,10 @@
 package redact
 
 import (
+	"cmp"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,13 +47,21 @@ func New() *Redactor {
 func (r *Redactor) Add(secrets ...secret.String) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := len(r.known)
 	for _, s := range secrets {
 		if text := s.Reveal(); len(text) >= shortest {
 			r.known[text] = true
 		}
 	}
-	pairs := make([]string, 0, 2*len(r.known))
-	for text := range r.known {
+	if len(r.known) == before && r.replacer.Load() != nil {
+		return
+	}
+	// The longest first: one that begins with another must not keep its end.
+	all := slices.SortedFunc(maps.Keys(r.known), func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+	pairs := make([]string, 0, 2*len(all))
+	for _, text := range all {
 		pairs = append(pairs, text, Masked(text))
 	}
 	r.replacer.Store(strings.NewReplacer(pairs...))
@@ -72,7 +83,7 @@ func (r *Redactor) Text(s string) string {
 
 // mayHold is a cheap test that spares most texts the patterns.
 func mayHold(s string) bool {
-	return len(s) >= 16 && strings.ContainsAny(s, "-:_ .")
+	return len(s) >= 16 && (strings.ContainsAny(s, "-:_ .") || strings.HasPrefix(s, "AIza"))
 }
 
 // Masked shows enough of a long secret to recognise it, and nothing of a short one.

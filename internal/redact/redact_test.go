@@ -33,6 +33,25 @@ func TestTextHidesKnownAndShapedSecrets(t *testing.T) {
 	}
 }
 
+// TestSecretWithinSecret: a secret that begins with another one hides as a whole.
+func TestSecretWithinSecret(t *testing.T) {
+	for range 20 { // the order in which they came to be known does not matter
+		r := redact.New()
+		r.Add(secret.New("hunter2"), secret.New("hunter2hunter3"), secret.New("hunter2hunter3-and-more"))
+		if got := r.Text("a hunter2hunter3-and-more b"); strings.Contains(got, "hunter3") || strings.Contains(got, "and") {
+			t.Fatalf("still shows %q", got)
+		}
+	}
+}
+
+// TestKeyWithoutPunctuation: a key of letters and digits alone is recognised too.
+func TestKeyWithoutPunctuation(t *testing.T) {
+	key := "AIza" + strings.Repeat("Sy0", 12)
+	if got := redact.New().Text(key); strings.Contains(got, "Sy0Sy0Sy0") {
+		t.Errorf("still shows %q", got)
+	}
+}
+
 func TestHandlerRedactsEverything(t *testing.T) {
 	r := redact.New()
 	r.Add(secret.New("topsecretvalue"))

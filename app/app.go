@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"understudy/authstore"
 	"understudy/channels/console"
 	"understudy/channels/web"
 	"understudy/commands"
@@ -29,6 +28,8 @@ import (
 
 // ErrRunning tells that another process serves the state directory.
 var ErrRunning = errors.New("another bot serves this state directory")
+
+var errNoState = fmt.Errorf("there is no home directory; set %s to a directory for the bot's data", config.StateDirVar)
 
 // App is one bot.
 type App struct {
@@ -52,8 +53,8 @@ type App struct {
 	inbound  *inbound.Pipeline
 	delivery *delivery.Service
 	metrics  *gateway.Metrics
-	gateway  *gateway.Server // nil when off
-	control  *gateway.Control
+	gateway  *gateway.Server  // nil when off
+	control  *gateway.Control // nil when off
 	web      *web.Adapter
 	consoles []*console.Adapter
 	accounts []account
@@ -81,7 +82,7 @@ func New(ctx context.Context, opts Options) (_ *App, err error) {
 	}
 	a := &App{opts: opts, state: cfg.Env.StateDir, started: opts.Clock.Now(), sim: opts.Sim}
 	if a.state == "" {
-		return nil, fmt.Errorf("there is no home directory; set %s to a directory for the bot's data", config.StateDirVar)
+		return nil, errNoState
 	}
 	a.log = a.logger(cfg)
 	for _, w := range warnings {
@@ -98,20 +99,7 @@ func New(ctx context.Context, opts Options) (_ *App, err error) {
 	if a.lock, err = takeState(a.state); err != nil {
 		return nil, err
 	}
-	snap, err := a.newSnapshot(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	a.current.Store(snap)
-	a.watcher = config.NewWatcher(loadOptions(opts), cfg)
 	a.auth = stores{open: a.openAuth, main: cfg.DefaultAgent()}
-	a.db, err = sqlite.Open(ctx, filepath.Join(a.state, "state", "bot.sqlite"), sqlite.Options{BusyTimeout: opts.BusyTimeout, Log: a.log})
-	if err != nil {
-		return nil, err
-	}
-	if a.sessions, err = session.New(ctx, a.db, session.Deps{Clock: opts.Clock}); err != nil {
-		return nil, err
-	}
 	// Opened now so that a foreign or damaged file is told at the start, not at the first message.
 	if _, err := a.auth.get(ctx, cfg.DefaultAgent()); err != nil {
 		var foreign *sqlite.ForeignError
@@ -119,6 +107,19 @@ func New(ctx context.Context, opts Options) (_ *App, err error) {
 			return nil, err
 		}
 		a.log.ErrorContext(ctx, "auth_store_unavailable", "agent", cfg.DefaultAgent(), "error", err.Error())
+	}
+	snap, err := a.newSnapshot(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.current.Store(snap)
+	a.watcher = config.NewWatcher(loadOptions(opts), cfg)
+	a.db, err = sqlite.Open(ctx, filepath.Join(a.state, "state", "bot.sqlite"), sqlite.Options{BusyTimeout: opts.BusyTimeout, Log: a.log})
+	if err != nil {
+		return nil, err
+	}
+	if a.sessions, err = session.New(ctx, a.db, session.Deps{Clock: opts.Clock}); err != nil {
+		return nil, err
 	}
 	return a, a.wire(ctx)
 }
@@ -146,7 +147,7 @@ func (a *App) wire(ctx context.Context) error {
 	a.inbound, err = inbound.New(ctx, a.access(cfg), inbound.Deps{
 		DB: a.db, Log: a.log, Handler: a, Send: a.delivery.Send, Answer: a.answerState,
 		IsCommand: func(text string) bool { _, ok := a.commands.Match(text); return ok },
-		Status:    a.states.set,
+		Status:    a.connection,
 	})
 	if err != nil {
 		return err
@@ -159,6 +160,27 @@ func (a *App) wire(ctx context.Context) error {
 
 // openDoors binds the control socket and the HTTP listener.
 func (a *App) openDoors(cfg *config.Config) error {
+	if !a.opts.NoControl {
+		if err := a.openControl(); err != nil {
+			return err
+		}
+	}
+	if a.opts.Listen == "off" {
+		return nil
+	}
+	door := cfg.Gateway
+	if a.opts.Listen != "" {
+		door.Listen = a.opts.Listen
+	}
+	var err error
+	if a.gateway, err = gateway.New(door, gateway.Deps{Status: a, Metrics: a.metrics, CookieKey: a.cookieKey(), Log: a.log}); err != nil {
+		return err
+	}
+	a.gateway.Handle("/api/", gateway.Owner, a.web.Handler())
+	return nil
+}
+
+func (a *App) openControl() error {
 	var err error
 	a.control, err = gateway.NewControl(filepath.Join(a.state, gateway.ControlSocket), gateway.ControlDeps{
 		Status: a, Reload: a.reload, Log: a.log,
@@ -168,28 +190,18 @@ func (a *App) openDoors(cfg *config.Config) error {
 	}
 	a.control.Handle(console.Route, console.Handler(a.consoles...))
 	a.control.Handle(console.Route+"/", console.Handler(a.consoles...))
-	if a.opts.Listen == "off" {
-		return nil
-	}
-	door := cfg.Gateway
-	if a.opts.Listen != "" {
-		door.Listen = a.opts.Listen
-	}
-	if a.gateway, err = gateway.New(door, gateway.Deps{Status: a, Metrics: a.metrics, Log: a.log}); err != nil {
-		return err
-	}
-	a.gateway.Handle("/api/", gateway.Owner, a.web.Handler())
 	return nil
 }
 
-func (a *App) cfg() *config.Config { return a.current.Load().cfg }
-
-// openAuth opens the credential store of an agent.
-func (a *App) openAuth(ctx context.Context, agent string, base *authstore.Store) (*authstore.Store, error) {
-	return authstore.Open(ctx, authstore.Path(a.state, agent), authstore.Deps{
-		Clock: a.opts.Clock, Default: base, Log: a.log, BusyTimeout: a.opts.BusyTimeout,
-	})
+// URL returns the address of the page, "" when there is none.
+func (a *App) URL() string {
+	if a.gateway == nil {
+		return ""
+	}
+	return a.gateway.URL()
 }
+
+func (a *App) cfg() *config.Config { return a.current.Load().cfg }
 
 // Close frees everything. Run has returned, or was never called.
 func (a *App) Close() error {

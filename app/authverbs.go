@@ -2,23 +2,22 @@ package app
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/term"
 
 	"understudy/authstore"
+	"understudy/authstore/imports"
 	"understudy/config"
 	"understudy/failover/policy"
+	"understudy/gateway"
 	"understudy/internal/secret"
 	"understudy/llm"
 )
@@ -29,30 +28,31 @@ const maxSecret = 64 << 10
 // NewCredential is what `bot auth add` stores.
 type NewCredential struct{ Agent, Profile, Type, FromEnv string }
 
-// NewOrder is what `bot auth order` sets. Without profiles and Clear it only shows.
-type NewOrder struct {
-	Agent, Provider string
-	Profiles        []string
-	Clear           bool
-}
-
 // withStore opens an agent's credential store beside a bot that may be running.
 func withStore(ctx context.Context, o Options, std Std, agent string, f func(*authstore.Store) error) int {
+	return withKeys(ctx, o, std, func(k *keyring) error {
+		if agent == "" {
+			agent = k.cfg.DefaultAgent()
+		}
+		store, err := k.open(ctx, agent)
+		if err != nil {
+			return err
+		}
+		return f(store)
+	})
+}
+
+// withKeys gives f the credential stores of all agents.
+func withKeys(_ context.Context, o Options, std Std, f func(*keyring) error) int {
 	cfg, _, err := config.Load(loadOptions(o))
 	if err != nil {
 		return fail(std, err)
 	}
-	if agent == "" {
-		agent = cfg.DefaultAgent()
-	}
-	if !slices.Contains(cfg.AgentIDs(), agent) {
-		return fail(std, fmt.Errorf("there is no agent %q; agents: %s", agent, strings.Join(cfg.AgentIDs(), ", ")))
-	}
-	store, err := authstore.Open(ctx, authstore.Path(cfg.Env.StateDir, agent), authstore.Deps{Log: slog.New(slog.DiscardHandler)})
+	k, err := newKeyring(o, cfg)
 	if err != nil {
 		return fail(std, err)
 	}
-	if err := errors.Join(f(store), store.Close()); err != nil {
+	if err := errors.Join(f(k), k.close()); err != nil {
 		return fail(std, err)
 	}
 	return ExitOK
@@ -69,14 +69,70 @@ func AuthAdd(ctx context.Context, o Options, std Std, n NewCredential) int {
 	if err != nil {
 		return fail(std, err)
 	}
-	return withStore(ctx, o, std, n.Agent, func(s *authstore.Store) error {
-		p := authstore.Profile{ID: id, Kind: llm.CredentialKind(n.Type), Secret: text}
+	p, err := newProfile(id, llm.CredentialKind(n.Type), text)
+	if err != nil {
+		return fail(std, err)
+	}
+	return withKeys(ctx, o, std, func(k *keyring) error {
+		if n.Agent == "" {
+			n.Agent = k.cfg.DefaultAgent()
+		}
+		s, err := k.open(ctx, n.Agent)
+		if err != nil {
+			return err
+		}
 		if err := s.Put(ctx, p); err != nil {
 			return err
 		}
-		fmt.Fprintf(std.Out, "Stored %s (%s). A running bot uses it from now on.\n", id, n.Type)
+		fmt.Fprintf(std.Out, "Stored %s (%s). %s\n", p.ID, n.Type, k.announce(ctx, o))
 		return nil
 	})
+}
+
+// askingTime is how long a running bot may take to look for models again.
+const askingTime = 10 * time.Second
+
+// announce returns when a new credential counts, and sees to it. With configured models that is at
+// once. Without them the bot found its models when it started, before the credential was there; so
+// one that runs is asked to look again.
+func (k *keyring) announce(ctx context.Context, o Options) string {
+	if !k.cfg.Agent("").Models.Primary.IsZero() {
+		return "A running bot uses it from now on."
+	}
+	ctx, cancel := context.WithTimeout(ctx, askingTime)
+	defer cancel()
+	c, err := remote(o)
+	if err == nil {
+		err = c.Reload(ctx)
+	}
+	switch {
+	case errors.Is(err, gateway.ErrNoServer):
+		return "The bot uses it when it starts."
+	case err != nil:
+		return "A running bot uses it after: bot reload"
+	}
+	return "The running bot uses it from now on."
+}
+
+// newProfile makes a profile of what was pasted. A sign-in is a JSON object as other programs store
+// it, or a bare refresh token.
+func newProfile(id llm.ProfileID, kind llm.CredentialKind, text secret.String) (authstore.Profile, error) {
+	p := authstore.Profile{ID: id, Kind: kind, Secret: text}
+	if kind != llm.KindOAuth {
+		return p, nil
+	}
+	if raw := []byte(text.Reveal()); bytes.HasPrefix(raw, []byte("{")) {
+		p, err := imports.Credential(raw, id.Provider())
+		if err != nil {
+			return p, fmt.Errorf("this sign-in cannot be used: %w", err)
+		}
+		if p.Kind != llm.KindOAuth {
+			return p, fmt.Errorf("this is no sign-in but of the type %s", p.Kind)
+		}
+		p.ID = id
+		return p, nil
+	}
+	return authstore.Profile{ID: id, Kind: kind, Refresh: text, Expires: time.UnixMilli(1)}, nil
 }
 
 func readSecret(o Options, std Std, n NewCredential) (secret.String, error) {
@@ -108,162 +164,74 @@ func readSecret(o Options, std Std, n NewCredential) (secret.String, error) {
 	}
 }
 
-// AuthStatus is `bot auth list` and `bot auth status`: profiles with their health, never a secret.
-func AuthStatus(ctx context.Context, o Options, std Std, agent string, asJSON bool) int {
+// AuthOrderGet is `bot auth order get`.
+func AuthOrderGet(ctx context.Context, o Options, std Std, agent, provider string) int {
+	provider = llm.NormalizeProvider(provider)
 	return withStore(ctx, o, std, agent, func(s *authstore.Store) error {
-		snap, err := s.Snapshot(ctx)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return json.NewEncoder(std.Out).Encode(map[string]any{"profiles": profileViews(snap, time.Now())})
-		}
-		if len(snap.Profiles) == 0 {
-			fmt.Fprintln(std.Out, "No credentials are stored. Add one: bot auth add openai:default")
-			return nil
-		}
-		w := tabwriter.NewWriter(std.Out, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "PROFILE\tTYPE\tSTATE")
-		for _, v := range profileViews(snap, time.Now()) {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", v.ID, v.Type, v.State)
-		}
-		return w.Flush()
-	})
-}
-
-// profileView is a profile in the documented shape of `bot auth status --json`; times are epoch
-// milliseconds, 0 = none.
-type profileView struct {
-	ID        llm.ProfileID        `json:"id"`
-	Provider  string               `json:"provider"`
-	Type      llm.CredentialKind   `json:"type"`
-	Expires   int64                `json:"expires,omitempty"`
-	State     string               `json:"state"`
-	Usage     usageView            `json:"usageStats"`
-	PerModel  map[string]usageView `json:"models,omitempty"`
-	soonestAt time.Time
-}
-
-type usageView struct {
-	LastUsed       int64              `json:"lastUsed,omitempty"`
-	ErrorCount     int                `json:"errorCount"`
-	FailureCounts  map[llm.Reason]int `json:"failureCounts,omitempty"`
-	LastFailureAt  int64              `json:"lastFailureAt,omitempty"`
-	CooldownUntil  int64              `json:"cooldownUntil,omitempty"`
-	CooldownReason llm.Reason         `json:"cooldownReason,omitempty"`
-	CooldownModel  string             `json:"cooldownModel,omitempty"`
-	CooldownStated bool               `json:"cooldownStated,omitempty"`
-	DisabledUntil  int64              `json:"disabledUntil,omitempty"`
-	DisabledReason llm.Reason         `json:"disabledReason,omitempty"`
-}
-
-func profileViews(snap policy.Snapshot, now time.Time) []profileView {
-	var list []profileView
-	for _, p := range snap.Profiles {
-		v := profileView{ID: p.ID, Provider: p.ID.Provider(), Type: p.Kind, Expires: unixMilli(p.Expires), State: "ok"}
-		for _, k := range slices.SortedFunc(maps.Keys(snap.Health), func(a, b policy.Key) int { return strings.Compare(a.Model, b.Model) }) {
-			row := snap.Health[k]
-			if k.Profile != p.ID {
-				continue
-			}
-			u := usageOf(row, now)
-			if k.Model == "" {
-				v.Usage = u
-			} else {
-				if v.PerModel == nil {
-					v.PerModel = map[string]usageView{}
-				}
-				v.PerModel[k.Model] = u
-			}
-			v.note(k.Model, row, now)
-		}
-		v.mergeModelWindow(now)
-		list = append(list, v)
-	}
-	return list
-}
-
-// note keeps the window that blocks longest as the profile's state.
-func (v *profileView) note(model string, row policy.Row, now time.Time) {
-	for what, w := range map[string]policy.Window{"cooling": row.Cooldown, "disabled": row.Disabled} {
-		if !w.Active(now) || !w.Until.After(v.soonestAt) {
-			continue
-		}
-		v.soonestAt = w.Until
-		v.State = fmt.Sprintf("%s (%s) until %s", what, w.Reason, w.Until.Local().Format("2006-01-02 15:04:05"))
-		if model != "" {
-			v.State += " for " + model
-		}
-	}
-}
-
-// mergeModelWindow shows the model's window as the profile's where it has none of its own: the view
-// that cooldownModel stands for (spec/failover.md §7).
-func (v *profileView) mergeModelWindow(now time.Time) {
-	if v.Usage.CooldownUntil > now.UnixMilli() {
-		return
-	}
-	for _, model := range slices.Sorted(maps.Keys(v.PerModel)) {
-		u := v.PerModel[model]
-		if u.CooldownUntil <= now.UnixMilli() {
-			continue
-		}
-		v.Usage.CooldownUntil, v.Usage.CooldownReason, v.Usage.CooldownModel, v.Usage.CooldownStated = u.CooldownUntil, u.CooldownReason, model, u.CooldownStated
-		v.Usage.ErrorCount = max(v.Usage.ErrorCount, u.ErrorCount)
-		return
-	}
-}
-
-func usageOf(r policy.Row, now time.Time) usageView {
-	u := usageView{
-		LastUsed: unixMilli(r.LastUsed), ErrorCount: r.Step(now), FailureCounts: r.FailureCounts, LastFailureAt: unixMilli(r.LastFailureAt),
-	}
-	if r.Cooldown.Active(now) {
-		u.CooldownUntil, u.CooldownReason, u.CooldownStated = unixMilli(r.Cooldown.Until), r.Cooldown.Reason, r.Cooldown.Stated
-	}
-	if r.Disabled.Active(now) {
-		u.DisabledUntil, u.DisabledReason = unixMilli(r.Disabled.Until), r.Disabled.Reason
-	}
-	return u
-}
-
-func unixMilli(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-// AuthOrder is `bot auth order`.
-func AuthOrder(ctx context.Context, o Options, std Std, n NewOrder) int {
-	provider := llm.NormalizeProvider(n.Provider)
-	return withStore(ctx, o, std, n.Agent, func(s *authstore.Store) error {
-		var ids []llm.ProfileID
-		for _, p := range n.Profiles {
-			if llm.ProfileID(p).Provider() != provider {
-				return fmt.Errorf("%s is not a profile of %s", p, provider)
-			}
-			ids = append(ids, llm.ProfileID(p))
-		}
-		switch {
-		case n.Clear:
-			return s.ClearOrder(ctx, provider)
-		case len(ids) > 0:
-			return s.SetOrder(ctx, provider, ids)
-		}
 		orders, err := s.Orders(ctx)
 		if err != nil {
 			return err
 		}
-		if orders[provider] == nil {
+		switch ids, set := orders[provider]; {
+		case !set:
 			fmt.Fprintf(std.Out, "%s has no stored order; auth.order or the usual one counts.\n", provider)
-			return nil
-		}
-		for i, id := range orders[provider] {
-			fmt.Fprintf(std.Out, "%d. %s\n", i+1, id)
+		case len(ids) == 0:
+			fmt.Fprintf(std.Out, "No profile of %s is used.\n", provider)
+		default:
+			for i, id := range ids {
+				fmt.Fprintf(std.Out, "%d. %s\n", i+1, id)
+			}
 		}
 		return nil
 	})
+}
+
+// AuthOrderSet is `bot auth order set`. Without profiles none of the provider's is used.
+func AuthOrderSet(ctx context.Context, o Options, std Std, agent, provider string, profiles []string) int {
+	ids := make([]llm.ProfileID, len(profiles))
+	for i, p := range profiles {
+		ids[i] = llm.ProfileID(p)
+	}
+	return withKeys(ctx, o, std, func(k *keyring) error {
+		if agent == "" {
+			agent = k.cfg.DefaultAgent()
+		}
+		s, err := k.open(ctx, agent)
+		if err != nil {
+			return err
+		}
+		if err := s.SetOrder(ctx, provider, ids); err != nil {
+			return err
+		}
+		return k.warnOfStrangers(ctx, o, std, s, llm.NormalizeProvider(provider))
+	})
+}
+
+// warnOfStrangers names the profiles of a stored order that are not there: a misspelled one would
+// otherwise be noticed when it is needed.
+func (k *keyring) warnOfStrangers(ctx context.Context, o Options, std Std, s *authstore.Store, provider string) error {
+	health, err := s.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	world, err := k.world(ctx, o)
+	if err != nil {
+		return err
+	}
+	pool := world.pool(health, provider)
+	stale := policy.Order(pool, health.Health, "", o.Clock.Now()).Stale
+	for _, id := range stale {
+		fmt.Fprintf(std.Err, "bot: there is no %s yet; it is passed over until there is\n", id)
+	}
+	if len(stale) > 0 && len(stale) == len(pool.Override) {
+		fmt.Fprintf(std.Err, "bot: until then the other credentials of %s are used\n", provider)
+	}
+	return nil
+}
+
+// AuthOrderClear is `bot auth order clear`.
+func AuthOrderClear(ctx context.Context, o Options, std Std, agent, provider string) int {
+	return withStore(ctx, o, std, agent, func(s *authstore.Store) error { return s.ClearOrder(ctx, provider) })
 }
 
 // AuthEnable is `bot auth enable`: it clears what keeps a profile, or all of a provider, from use.

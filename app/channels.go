@@ -64,7 +64,7 @@ func (a *App) openTelegram(ctx context.Context, id string, cfg telegram.Config) 
 	if err != nil {
 		return err
 	}
-	bot, err := telegram.New(cfg, telegram.Deps{Account: name, Offsets: cursor, Log: a.log, Transport: a.opts.Telegram})
+	bot, err := telegram.New(cfg, telegram.Deps{Account: name, Offsets: cursor, Log: a.log, Moved: a.moved, Transport: a.opts.Telegram})
 	if err != nil {
 		return fmt.Errorf("channels.telegram.%s: %w", id, err)
 	}
@@ -169,6 +169,14 @@ func (c *connections) wait(k inbound.Account) <-chan struct{} {
 		c.waiters[k] = w
 	}
 	return w
+}
+
+// shown returns the states as people should see them, in a fixed order: the terminal is one channel,
+// although it has an account of its own for input that is piped.
+func (c *connections) shown() []channels.Status {
+	return slices.DeleteFunc(c.all(), func(s channels.Status) bool {
+		return s.Channel == console.Channel && s.Account == console.AccountWhole
+	})
 }
 
 // all returns the states, in a fixed order.

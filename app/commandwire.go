@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"understudy/authstore"
 	"understudy/commands"
 	"understudy/config"
 	"understudy/failover/policy"
@@ -21,10 +22,14 @@ func (a *App) commandDeps() commands.Deps {
 		Compact: func(ctx context.Context, c commands.Call, focus string) (before, after int, err error) {
 			return a.reply.Compact(ctx, reply.Request{Agent: c.Agent, Key: c.Key, Parent: c.Parent, To: c.To}, focus)
 		},
+		Endpoint: func(id string) (host, api string) {
+			r := a.current.Load().registry
+			return r.Host(id), string(r.API(id))
+		},
 		Problems: a.problems,
 		Channels: func() []commands.Channel {
 			var list []commands.Channel
-			for _, s := range a.states.all() {
+			for _, s := range a.states.shown() {
 				name := s.Channel
 				if s.Account != "" {
 					name += "/" + s.Account
@@ -58,18 +63,22 @@ func (a *App) problems(ctx context.Context) []string {
 		list = append(list, "The newest configuration is not in use: "+p)
 	}
 	for agent, err := range a.auth.problems() {
-		text := err.Error()
-		var public interface{ Public() string }
-		if errors.As(err, &public) {
-			text = public.Public()
-		}
-		list = append(list, fmt.Sprintf("The credentials of agent %s cannot be read; I use the keys of the environment. %s", agent, text))
+		list = append(list, storeProblem(agent, err))
 	}
 	for _, u := range a.cfg().Unavailable {
 		list = append(list, u.Problem.String())
 	}
+	list = append(list, a.importProblems(ctx)...)
 	slices.Sort(list)
 	return list
+}
+
+// storeProblem tells what is wrong with the credentials of an agent, and what that means.
+func storeProblem(agent string, err error) string {
+	if errors.Is(err, authstore.ErrLate) {
+		return fmt.Sprintf("The credentials of agent %s work, but what happens to them cannot be stored at this moment; I remember it and try again. (%s)", agent, err)
+	}
+	return fmt.Sprintf("The credentials of agent %s cannot be read; I use the keys of the environment. %s", agent, foreignHint(err))
 }
 
 // tools are the built-in functions for models.
@@ -112,7 +121,11 @@ func (s selectable) Resolve(ctx context.Context, agent, text string) (commands.C
 
 // ProfileExists implements commands.Models.
 func (s selectable) ProfileExists(ctx context.Context, agent string, id llm.ProfileID) bool {
-	if p, _, ok := s.a.current.Load().Virtual(id.Provider()); ok && p.ID == id {
+	now := s.a.current.Load()
+	if p, _, ok := now.Virtual(id.Provider()); ok && p.ID == id {
+		return true
+	}
+	if slices.ContainsFunc(now.settings.Keys[id.Provider()], func(c llm.Credential) bool { return c.Profile == id }) {
 		return true
 	}
 	snap, err := s.a.health(ctx, agent)

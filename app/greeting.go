@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"understudy/provider/discover"
@@ -12,32 +13,60 @@ import (
 // to the person who started the bot and nowhere else: the address holds the page's token.
 func (a *App) greet(w io.Writer) {
 	s := a.current.Load()
-	m := s.cfg.Agent("").Models
+	line := func(what, text string) { fmt.Fprintf(w, "  %-8s %s\n", what, text) }
 	fmt.Fprintf(w, "Understudy %s\n", a.opts.Version)
-	if s.cfg.Path != "" {
-		fmt.Fprintf(w, "  config   %s\n", s.cfg.Path)
-	} else {
-		fmt.Fprintln(w, "  config   none; using what I found:")
-		for _, l := range s.found.Lines {
-			fmt.Fprintf(w, "           %s\n", l)
+	if path := s.cfg.Path; path != "" {
+		if whole, err := filepath.Abs(path); err == nil {
+			path = whole
 		}
+		line("config", path)
+	} else {
+		line("config", "none; bot config init writes one to start from")
 	}
-	fmt.Fprintf(w, "  state    %s\n", a.state)
-	line := m.Primary.String()
-	if len(m.Fallbacks) > 0 {
-		line += ", understudies: " + strings.Join(refStrings(m.Fallbacks), ", ")
+	for _, l := range s.found.Lines {
+		line("found", l)
 	}
-	fmt.Fprintf(w, "  model    %s\n", line)
-	if a.gateway != nil {
-		fmt.Fprintf(w, "  chat     %s\n", a.gateway.SignInURL())
+	line("models", chainText(s))
+	for _, name := range a.platforms() {
+		line("channel", name)
 	}
+	line("state", a.state)
 	for _, u := range s.cfg.Unavailable {
-		fmt.Fprintf(w, "  warning  %s\n", u.Problem)
+		line("warning", u.Problem.String())
 	}
-	switch {
-	case s.found.Source == discover.SourceSim:
-		fmt.Fprintln(w, "  next     no model is set up yet: export ANTHROPIC_API_KEY or OPENAI_API_KEY, or: bot config init")
-	case s.cfg.Path == "":
-		fmt.Fprintln(w, "  next     bot config init writes a commented configuration, for channels and your own chain")
+	for _, err := range a.auth.problems() {
+		line("warning", err.Error())
 	}
+	next := "write a message; /help lists what else you can do"
+	if a.gateway != nil {
+		line("page", a.gateway.SignInURL())
+		next = "open the page, or talk here: bot chat"
+	}
+	if s.found.Source == discover.SourceSim {
+		next += "\n           for a real model export ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama"
+	}
+	line("next", next)
+}
+
+// chainText is who answers, and who after it.
+func chainText(s *snapshot) string {
+	m := s.cfg.Agent("").Models
+	text := strings.Join(append([]string{m.Primary.String()}, refStrings(m.Fallbacks)...), ", then ")
+	if s.found.Source == discover.SourceSim {
+		text += " (built in, offline: for trying out)"
+	}
+	return text
+}
+
+// platforms lists the accounts that connect to the outside.
+func (a *App) platforms() []string {
+	var list []string
+	for _, x := range a.accounts {
+		if !x.platform {
+			continue
+		}
+		t := x.adapter.Traits()
+		list = append(list, strings.TrimSuffix(t.Channel+" "+t.Account, " "))
+	}
+	return list
 }

@@ -8,6 +8,7 @@ import (
 	"understudy/channels/web"
 	"understudy/chat"
 	"understudy/llm"
+	"understudy/reply"
 	"understudy/session"
 )
 
@@ -42,7 +43,7 @@ func (h history) title(ctx context.Context, id string) (string, error) {
 	}
 	for _, e := range entries {
 		if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser {
-			line, _, _ := strings.Cut(strings.TrimSpace(e.Message.PlainText()), "\n")
+			line, _, _ := strings.Cut(strings.TrimSpace(reply.Spoken(e.Message)), "\n")
 			if r := []rune(line); len(r) > 60 {
 				line = string(r[:60]) + "…"
 			}
@@ -69,7 +70,7 @@ func (h history) Transcript(ctx context.Context, conversation string, limit int)
 	}
 	var out []web.Entry
 	for _, e := range entries {
-		text := strings.TrimSpace(e.Message.PlainText())
+		text := strings.TrimSpace(reply.Spoken(e.Message))
 		if e.Kind != session.KindMessage || text == "" || e.Message.Role == llm.RoleTool {
 			continue
 		}

@@ -15,11 +15,11 @@ import (
 // ends with the process, however it ends.
 func takeState(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return nil, unusable(dir, err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return nil, unusable(dir, err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = f.Close()
@@ -29,4 +29,9 @@ func takeState(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("locking the state directory: %w", err)
 	}
 	return f, nil
+}
+
+// unusable says what to do about a state directory that cannot be written.
+func unusable(dir string, err error) error {
+	return fmt.Errorf("the state directory %s cannot be used: %w (make it writable, or choose another one with OPENCLAW_STATE_DIR)", dir, err)
 }

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"log/slog"
 	"os"
 
@@ -9,6 +11,7 @@ import (
 	"understudy/config"
 	"understudy/internal/redact"
 	"understudy/internal/secret"
+	"understudy/provider"
 	"understudy/provider/discover"
 )
 
@@ -17,7 +20,9 @@ func (a *App) logger(cfg *config.Config) *slog.Logger {
 	hide := redact.New()
 	hide.Add(cfg.Secrets()...)
 	for _, k := range discover.Keys() {
-		hide.Add(secret.New(a.opts.getenv(k.Env)))
+		for _, key := range append(provider.SplitKeys(a.opts.getenv(provider.ListVar(k.Env))), a.opts.getenv(k.Env)) {
+			hide.Add(secret.New(key))
+		}
 	}
 	a.hide = hide
 	if a.opts.Log != nil {
@@ -28,8 +33,21 @@ func (a *App) logger(cfg *config.Config) *slog.Logger {
 		level = slog.LevelInfo
 	}
 	set := &slog.HandlerOptions{Level: level}
-	if cfg.Logging.Format == "text" || (cfg.Logging.Format != "json" && term.IsTerminal(int(os.Stderr.Fd()))) {
-		return slog.New(hide.Handler(slog.NewTextHandler(os.Stderr, set)))
+	if level > slog.LevelDebug {
+		set.ReplaceAttr = hashSession
 	}
-	return slog.New(hide.Handler(slog.NewJSONHandler(os.Stderr, set)))
+	if cfg.Logging.Format == "text" || (cfg.Logging.Format != "json" && term.IsTerminal(int(os.Stdout.Fd()))) {
+		return slog.New(hide.Handler(slog.NewTextHandler(os.Stdout, set)))
+	}
+	return slog.New(hide.Handler(slog.NewJSONHandler(os.Stdout, set)))
+}
+
+// hashSession replaces session keys, which hold people's ids, by a short hash: records of one
+// conversation can still be put together (spec/chat.md §7.5).
+func hashSession(_ []string, a slog.Attr) slog.Attr {
+	if a.Key != "session" || a.Value.Kind() != slog.KindString {
+		return a
+	}
+	sum := sha256.Sum256([]byte(a.Value.String()))
+	return slog.String(a.Key, hex.EncodeToString(sum[:6]))
 }

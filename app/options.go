@@ -1,7 +1,6 @@
 package app
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -20,10 +19,8 @@ type Options struct {
 	Listen string
 	// Env looks up environment variables; nil = the process environment.
 	Env func(string) (string, bool)
-	// Log receives the log; nil = as configured, on standard error.
+	// Log receives the log; nil = as configured, on standard output.
 	Log *slog.Logger
-	// Out receives the few lines that a start prints for a person; nil = nobody.
-	Out io.Writer
 	// InsecurePerms accepts a configuration with secrets that other users can read.
 	InsecurePerms bool
 
@@ -31,7 +28,10 @@ type Options struct {
 	Clock     clock.Clock
 	Transport func(provider string) http.RoundTripper // of model APIs
 	Telegram  func() http.RoundTripper                // of the Telegram API
+	SignIn    http.RoundTripper                       // of sign-in servers
 	Sim       *sim.Sim
+	// NoControl opens no control socket: whoever waits at a socket stops the clock of a synctest bubble.
+	NoControl bool
 	// BusyTimeout is sqlite.Options.BusyTimeout: negative in synctest bubbles.
 	BusyTimeout time.Duration
 }

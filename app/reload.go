@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"reflect"
 
+	"understudy/channels/telegram"
 	"understudy/config"
 )
 
@@ -56,8 +58,8 @@ func needsRestart(old, cfg *config.Config) string {
 	switch {
 	case old.Env.StateDir != cfg.Env.StateDir:
 		return "the state directory"
-	case old.Gateway.Listen != cfg.Gateway.Listen:
-		return "gateway.listen"
+	case !reflect.DeepEqual(old.Gateway, cfg.Gateway):
+		return "gateway"
 	case !sameAccounts(old, cfg):
 		return "channels.telegram"
 	}
@@ -72,11 +74,18 @@ func sameAccounts(old, cfg *config.Config) bool {
 	}
 	for id, x := range a {
 		y, ok := b[id]
-		if !ok || x.BotToken != y.BotToken || x.APIRoot != y.APIRoot || x.Proxy != y.Proxy {
+		if !ok || !reflect.DeepEqual(withoutAccess(x), withoutAccess(y)) {
 			return false
 		}
 	}
 	return true
+}
+
+// withoutAccess is what of an account takes effect when it connects: all but who may talk to it.
+func withoutAccess(c telegram.Config) telegram.Config {
+	c.DMPolicy, c.AllowFrom = "", nil
+	c.GroupPolicy, c.GroupAllowFrom, c.Groups, c.RequireMention = "", nil, nil, nil
+	return c
 }
 
 // reloadProblem is the reason why the newest configuration is not in use; "" = it is.

@@ -19,13 +19,14 @@ import (
 	"understudy/internal/sqlite"
 )
 
-// remote returns a client of the running bot's control socket.
+// remote returns a client of the running bot's control socket. It reads no configuration: a file that
+// was broken meanwhile keeps nobody from asking the bot that runs on.
 func remote(o Options) (*gateway.ControlClient, error) {
-	cfg, _, err := config.Load(loadOptions(o))
-	if err != nil {
-		return nil, err
+	env, _ := config.ReadEnv(o.env())
+	if env.StateDir == "" {
+		return nil, errNoState
 	}
-	return gateway.NewControlClient(filepath.Join(cfg.Env.StateDir, gateway.ControlSocket)), nil
+	return gateway.NewControlClient(filepath.Join(env.StateDir, gateway.ControlSocket)), nil
 }
 
 // RemoteHealth is `bot health`: it fails unless a running bot is ready.
@@ -116,6 +117,9 @@ func Chat(ctx context.Context, o Options, std Std, conversation string) int {
 		err = embedded(ctx, o, std, account, conversation, tty, talk)
 	} else {
 		var link console.Link
+		if tty {
+			fmt.Fprintln(std.Err, "Attached to the bot that is running. What is said here goes on when you leave.")
+		}
 		if link, err = console.Dial(ctx, client.HTTP(), client.URL(""), account, conversation); err == nil {
 			err = talk(ctx, link)
 		}
@@ -217,6 +221,10 @@ func PairingList(ctx context.Context, o Options, std Std, channel string) int {
 		approved, err := p.List(ctx, channel)
 		if err != nil {
 			return err
+		}
+		if len(waiting)+len(approved) == 0 {
+			fmt.Fprintln(std.Out, "Nobody waits for access, and nobody was given any. People who write to the bot are shown a code.")
+			return nil
 		}
 		w := tabwriter.NewWriter(std.Out, 0, 4, 2, ' ', 0)
 		fmt.Fprintln(w, "STATE\tCHANNEL\tSENDER\tNAME\tSINCE/UNTIL")

@@ -12,6 +12,8 @@ import (
 
 	"understudy/channels"
 	"understudy/commands"
+	"understudy/failover"
+	"understudy/heartbeat"
 	"understudy/llm"
 )
 
@@ -33,6 +35,9 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	}
 	if err := a.recover(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped before it began
+		}
 		return err
 	}
 	outer.Go(func() { fail("delivery", a.delivery.Run(out)) })
@@ -48,6 +53,7 @@ func (a *App) Run(ctx context.Context) error {
 	inner.Go(func() { a.watcher.Run(ctx, a.apply) })
 	inner.Go(func() { a.hangup(ctx) })
 	inner.Go(func() { a.housekeeping(ctx) })
+	inner.Go(func() { a.prober().Run(ctx) })
 	if a.phase.CompareAndSwap(phaseStarting, phaseReady) {
 		a.log.InfoContext(ctx, "ready", "state_dir", a.state)
 	}
@@ -129,10 +135,21 @@ func (a *App) hangup(ctx context.Context) {
 	}
 }
 
-// housekeeping forgets once a day what nobody needs any more.
+// prober is the five-minute job that finds out whether a lead is back.
+func (a *App) prober() *heartbeat.Prober {
+	return heartbeat.New(heartbeat.Deps{
+		Sessions: a.sessions, Clock: a.opts.Clock, Log: a.log,
+		Probe: func(ctx context.Context, agent string, ref llm.ModelRef, onlyCooling bool) (answered, asked bool, err error) {
+			result, err := a.failover.Probe(ctx, agent, ref, onlyCooling)
+			return result == failover.ProbeBack, result == failover.ProbeBack || result == failover.ProbeDown, err
+		},
+	})
+}
+
+// housekeeping forgets what nobody needs any more: a while after the start, then once a day.
 func (a *App) housekeeping(ctx context.Context) {
 	const keep = 7 * 24 * time.Hour
-	for a.opts.Clock.Sleep(ctx, 24*time.Hour) == nil {
+	for wait := time.Hour; a.opts.Clock.Sleep(ctx, wait) == nil; wait = 24 * time.Hour {
 		for what, err := range map[string]error{
 			"journal": a.inbound.Prune(ctx), "outbox": a.delivery.Prune(ctx, keep), "wal": a.db.Truncate(ctx),
 		} {

@@ -13,7 +13,7 @@ func Simulate(ctx context.Context, o Options, std Std, file string, asJSON bool)
 	if err != nil {
 		return fail(std, err)
 	}
-	if err := simulate.Run(ctx, simulate.Options{Name: file, Scenario: data, Env: o.env(), JSON: asJSON, Out: std.Out}); err != nil {
+	if err := simulate.Run(ctx, simulate.Options{Name: file, Scenario: data, Env: o.env(), JSON: asJSON, Out: std.Out, Notes: std.Err}); err != nil {
 		return fail(std, err)
 	}
 	return ExitOK

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"understudy/authstore"
 	"understudy/config"
 	"understudy/failover"
 	"understudy/failover/policy"
@@ -25,6 +26,7 @@ type snapshot struct {
 	cfg      *config.Config
 	registry *provider.Registry
 	settings *failover.Settings
+	signIns  *authstore.OAuthClient
 	found    discover.Result // when no model is configured
 	getenv   func(string) string
 }
@@ -35,7 +37,7 @@ func (a *App) newSnapshot(ctx context.Context, cfg *config.Config) (*snapshot, e
 	catalogue := provider.NewCatalogue()
 	providers := maps.Clone(cfg.Models.Providers)
 	if cfg.Agent("").Models.Primary.IsZero() {
-		s.found = discover.Find(ctx, discover.Deps{Getenv: a.opts.getenv})
+		s.found = discover.Find(ctx, discover.Deps{Getenv: a.opts.getenv, Stored: a.stored(ctx, cfg.DefaultAgent())})
 		s.cfg = cfg.WithModel(policy.Models{Primary: s.found.Primary, Fallbacks: s.found.Fallbacks})
 		for _, f := range s.found.Providers {
 			if _, configured := providers[f.Provider]; configured || f.BaseURL == "" {
@@ -52,6 +54,7 @@ func (a *App) newSnapshot(ctx context.Context, cfg *config.Config) (*snapshot, e
 			provider.OpenAIChat:        openai.New,
 			provider.OpenAIResponses:   openai.New,
 			provider.AnthropicMessages: anthropic.New,
+			provider.Bedrock:           anthropic.NewBedrock,
 			provider.Simulated:         func(provider.Spec) (llm.Client, error) { return a.sim, nil },
 		},
 		Transport: a.opts.Transport,
@@ -61,8 +64,11 @@ func (a *App) newSnapshot(ctx context.Context, cfg *config.Config) (*snapshot, e
 		return nil, fmt.Errorf("models.providers: %w", err)
 	}
 	s.registry = registry
+	if s.signIns, err = newSignIns(cfg, a.opts); err != nil {
+		return nil, fmt.Errorf("auth.providers: %w", err)
+	}
 	s.settings = &failover.Settings{
-		Rules: cfg.Rules(), Order: map[string][]llm.ProfileID{}, Declared: map[string][]policy.Declared{}, SkipTTL: cfg.Env.SkipTTL,
+		Rules: cfg.Rules(), Order: map[string][]llm.ProfileID{}, Declared: map[string][]policy.Declared{}, Keys: map[string][]llm.Credential{}, SkipTTL: cfg.Env.SkipTTL,
 	}
 	for _, id := range cfg.AuthProviders() {
 		pool := cfg.Pool(id)
@@ -73,7 +79,21 @@ func (a *App) newSnapshot(ctx context.Context, cfg *config.Config) (*snapshot, e
 			s.settings.Declared[id] = pool.Declared
 		}
 	}
+	for _, id := range registry.Providers() {
+		if keys := registry.Keys(id, a.opts.getenv); keys != nil {
+			s.settings.Keys[id] = keys
+		}
+	}
 	return s, nil
+}
+
+// stored tells of which providers an agent has a credential. A store that cannot be read has none:
+// that it cannot is told elsewhere.
+func (a *App) stored(ctx context.Context, agent string) func(provider string) bool {
+	health, err := a.health(ctx, agent)
+	return func(provider string) bool {
+		return err == nil && slices.ContainsFunc(health.Profiles, func(p policy.Profile) bool { return p.ID.Provider() == provider && (p.HasSecret || p.HasRefresh) })
+	}
 }
 
 // Client implements failover.Models. The offline models are callable only where they were found or
@@ -105,7 +125,7 @@ func (s *snapshot) Virtual(id string) (policy.Profile, llm.Credential, bool) {
 	if !ok {
 		return policy.Profile{}, llm.Credential{}, false
 	}
-	return policy.Profile{ID: cred.Profile, Kind: cred.Kind, HasSecret: !cred.Secret.IsZero()}, cred, true
+	return policy.Profile{ID: cred.Profile, Kind: cred.Kind, HasSecret: !cred.Secret.IsZero() || cred.Kind == llm.KindToken}, cred, true
 }
 
 // known returns every model the bot can name, the configured ones first.
@@ -142,15 +162,23 @@ func (s *snapshot) compaction() reply.Compaction {
 
 // profiles returns the profiles that a model would be asked with now, in order.
 func (s *snapshot) profiles(health policy.Snapshot, ref llm.ModelRef, now time.Time) []llm.ProfileID {
-	pool := s.cfg.Pool(ref.Provider)
-	pool.Override = health.Orders[ref.Provider]
+	return policy.Order(s.pool(health, ref.Provider), health.Health, ref.Model, now).Profiles
+}
+
+// pool is everything that is known about the credentials of a provider.
+func (s *snapshot) pool(health policy.Snapshot, provider string) policy.Pool {
+	pool := s.cfg.Pool(provider)
+	pool.Override = health.Orders[provider]
 	for _, p := range health.Profiles {
-		if p.ID.Provider() == ref.Provider {
+		if p.ID.Provider() == provider {
 			pool.Stored = append(pool.Stored, p)
 		}
 	}
-	if p, _, ok := s.Virtual(ref.Provider); ok {
+	if p, _, ok := s.Virtual(provider); ok {
 		pool.Virtual = &p
 	}
-	return policy.Order(pool, health.Health, ref.Model, now).Profiles
+	for _, c := range s.settings.Keys[provider] {
+		pool.More = append(pool.More, policy.Profile{ID: c.Profile, Kind: c.Kind, HasSecret: true})
+	}
+	return pool
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"understudy/chat"
 	"understudy/failover/policy"
 	"understudy/gateway"
+	"understudy/internal/sqlite"
 	"understudy/session"
 )
 
@@ -38,13 +40,25 @@ func (a *App) Ready(ctx context.Context) (gateway.Readiness, []gateway.Problem) 
 	for agent, err := range a.auth.problems() {
 		problems = append(problems, gateway.Problem{Subject: "store/" + agent, Detail: err.Error()})
 	}
-	if err := a.db.Reader().PingContext(ctx); err != nil {
-		problems = append(problems, gateway.Problem{Subject: "store", Detail: "the database does not answer"})
+	if err := a.writable(ctx); err != nil {
+		problems = append(problems, gateway.Problem{Subject: "store", Detail: "the database cannot be written"})
 	}
 	if len(problems) > 0 {
 		return gateway.Degraded, problems
 	}
 	return gateway.Ready, nil
+}
+
+// writable tries to begin writing; a database that another process holds for a moment counts as
+// writable.
+func (a *App) writable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	err := a.db.Write(ctx, func(*sqlite.Tx) error { return nil })
+	if sqlite.Busy(err) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
 }
 
 // Status implements gateway.StatusSource.
@@ -54,7 +68,7 @@ func (a *App) Status(ctx context.Context, where chat.Address) (gateway.Status, e
 		problems = append(problems, gateway.Problem{Subject: "config", Detail: "the newest configuration is not in use: " + p})
 	}
 	st := gateway.Status{Version: a.opts.Version, StartedAt: a.started, Readiness: ready, Problems: problems, Channels: []gateway.ChannelStatus{}}
-	for _, s := range a.states.all() {
+	for _, s := range a.states.shown() {
 		st.Channels = append(st.Channels, gateway.ChannelStatus{Channel: s.Channel, Account: s.Account, State: string(s.State), Detail: s.Detail, Since: s.Since})
 	}
 	cfg := a.cfg()
@@ -85,7 +99,11 @@ func (a *App) modelStatus(ctx context.Context, agent string, where chat.Address)
 	}
 	sel := policy.Select(policy.Override{Ref: s.Override.Model, Source: s.Override.Source, Origin: s.Override.Origin}, models)
 	out := gateway.ModelStatus{Selected: sel.Ref.String(), Source: string(sel.Source)}
-	if s.Notice.Active != s.Notice.Selected {
+	told := sel.Ref
+	if sel.Source == policy.SourceAuto {
+		told = s.Override.Origin // what the override stands in for is what was selected (spec/failover.md §10)
+	}
+	if s.Notice.Selected == told && s.Notice.Active != told {
 		out.Active, out.Reason = s.Notice.Active.String(), s.Notice.Reason
 	}
 	if !policy.Strict(sel, models) {

@@ -58,14 +58,19 @@ func (s *stores) failover(agent string) (failover.Store, error) {
 	return store, nil
 }
 
-// problems lists the stores that cannot be used.
+// problems lists the stores that cannot be used, and with authstore.ErrLate those that cannot be
+// written at this moment.
 func (s *stores) problems() map[string]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[string]error{}
 	for agent, o := range s.list {
-		if o.err != nil {
-			out[agent] = o.err
+		err := o.err
+		if o.store != nil {
+			err = o.store.Late()
+		}
+		if err != nil {
+			out[agent] = err
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"understudy/channels/console"
@@ -23,13 +24,16 @@ import (
 // textBusy is said when a conversation has more waiting messages than it may.
 const textBusy = "📥 Too many messages are waiting here; I dropped this one. Please send it again in a moment."
 
+// textNotStored is said when an answer could not be handed over for delivery; it takes the reference.
+const textNotStored = "⚠️ I could not store my answer, so I did not send it. Please send your message again. Reference: %s."
+
 // Handle implements inbound.Handler: a command is answered at once, anything else becomes a turn in
 // its session's lane.
 func (a *App) Handle(ctx context.Context, m inbound.Message) {
 	cfg := a.cfg()
 	agent := cfg.DefaultAgent()
 	j := &job{
-		a: a, seq: m.Seq, turn: inbound.TurnID(m.Seq), agent: agent, owner: m.Owner, in: m.In, text: m.In.Text,
+		a: a, seq: m.Seq, turn: inbound.TurnID(m.Seq), agent: agent, owner: m.Owner, in: m.In, text: m.In.Text, at: a.opts.Clock.Now(),
 		key: session.Key(agent, m.In.Address, cfg.Session), parent: session.ParentKey(agent, m.In.Address, cfg.Session),
 	}
 	a.metrics.MessageReceived(m.In.Address.Channel, string(m.In.Address.Kind))
@@ -38,7 +42,11 @@ func (a *App) Handle(ctx context.Context, m inbound.Message) {
 	case !isCommand:
 		j.queueTurn(ctx)
 	case inv.Spec.Lane:
-		j.submit(ctx, session.Task{Front: true, Preempt: llm.ErrStopped, Owner: j.in.Sender.ID, Run: func(ctx context.Context) { j.command(ctx, inv) }})
+		t := session.Task{Front: true, Owner: j.in.Sender.ID, Run: func(ctx context.Context) { j.command(ctx, inv) }}
+		if inv.Spec.Stops {
+			t.Preempt = llm.ErrStopped
+		}
+		j.submit(ctx, t)
 	default:
 		a.work.Go(func() { j.command(context.WithoutCancel(ctx), inv) })
 	}
@@ -54,6 +62,7 @@ type job struct {
 	owner       bool
 	in          chat.Inbound
 	text        string
+	at          time.Time // when it came here
 }
 
 // queueTurn puts a turn into the lane; typing starts now, not when it is the turn's turn.
@@ -96,14 +105,13 @@ func (j *job) run(ctx context.Context) {
 	m, err := j.a.inbound.Dispatched(context.WithoutCancel(ctx), j.seq)
 	if err != nil {
 		j.cancelTyping()
-		if !errors.Is(err, inbound.ErrClosed) {
-			j.a.log.ErrorContext(ctx, "journal_not_written", "turn", j.turn, "error", err.Error())
-		}
+		j.notBegun(ctx, err)
 		return
 	}
 	if j.text == j.in.Text { // an edit may have changed the message while it waited
 		j.in, j.text = m.In, m.In.Text
 	}
+	j.renew(context.WithoutCancel(ctx))
 	began := j.a.opts.Clock.Now()
 	o, err := j.a.reply.Run(ctx, reply.Request{
 		ID: j.turn, Agent: j.agent, Key: j.key, Parent: j.parent, To: j.in.Address, In: &j.in, Text: j.text,
@@ -111,11 +119,13 @@ func (j *job) run(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	j.a.metrics.TurnEnded(gateway.Turn{
 		Channel: j.in.Address.Channel, Model: o.Model.String(), Outcome: o.Status.String(), Trigger: "message",
-		Duration: j.a.opts.Clock.Since(began),
+		Duration: j.a.opts.Clock.Since(began), Waited: began.Sub(j.at),
 	})
+	j.a.countTokens(o.Model, o.Usage)
 	switch {
 	case err != nil:
 		j.a.log.ErrorContext(ctx, "turn_not_delivered", "turn", j.turn, "error", err.Error())
+		j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn)) // needs no outbox, which may be what failed
 		j.failed(ctx, err)
 	case o.Status == reply.Interrupted:
 		j.finished(0) // the next start runs it again
@@ -126,10 +136,20 @@ func (j *job) run(ctx context.Context) {
 	}
 }
 
+// notBegun ends the work on a message that is closed already, or that the journal could not begin:
+// that one is answered by the next start.
+func (j *job) notBegun(ctx context.Context, err error) {
+	if !errors.Is(err, inbound.ErrClosed) {
+		j.a.log.ErrorContext(ctx, "journal_not_written", "turn", j.turn, "error", err.Error())
+	}
+	j.finished(0)
+}
+
 // command runs a slash command and says its reply.
 func (j *job) command(ctx context.Context, inv commands.Invocation) {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := j.a.inbound.Dispatched(ctx, j.seq); err != nil {
+		j.notBegun(ctx, err)
 		return
 	}
 	if _, _, err := j.a.sessions.Ensure(ctx, session.Seed{Key: j.key, AgentID: j.agent, Parent: j.parent, Address: j.in.Address}); err != nil {
@@ -141,6 +161,9 @@ func (j *job) command(ctx context.Context, inv commands.Invocation) {
 	if r.Text != "" {
 		said = 1
 		o := chat.Outbound{To: j.in.Address, Class: chat.Command, Markdown: r.Text, Buttons: r.Buttons, ReplyTo: j.in.ID, TurnID: j.turn}
+		if r.Follow != "" {
+			o.TurnID += "-command" // the turn's answer is still to come: a restart must not take this for it
+		}
 		if err := j.a.delivery.Send(ctx, o); err != nil {
 			j.a.log.ErrorContext(ctx, "command_reply_not_sent", "turn", j.turn, "error", err.Error())
 		}
@@ -150,7 +173,7 @@ func (j *job) command(ctx context.Context, inv commands.Invocation) {
 		return
 	}
 	follow := *j
-	follow.text, follow.turn = r.Follow, j.turn+"-follow"
+	follow.text = r.Follow
 	follow.queueTurn(ctx)
 }
 
@@ -255,7 +278,8 @@ func (a *App) moved(ctx context.Context, from chat.Address, conversation string)
 	to := from
 	to.Conversation = conversation
 	agent := cfg.DefaultAgent()
-	if err := a.sessions.Rename(ctx, session.Key(agent, from, cfg.Session), session.Key(agent, to, cfg.Session)); err != nil {
+	err := a.sessions.Rename(ctx, session.Key(agent, from, cfg.Session), session.Key(agent, to, cfg.Session))
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		a.log.WarnContext(ctx, "session_not_renamed", "error", err.Error())
 	}
 }

@@ -22,6 +22,8 @@ type parser struct {
 	env      func(string) (string, bool)
 	s        *scenario
 	problems []config.Problem
+	// checks need the whole scenario; they run when everything is read.
+	checks []func()
 }
 
 // keys maps the keys of a section to what reads their values.
@@ -37,11 +39,14 @@ func (p *parser) fail(n ast.Node, at, text, hint string) {
 	p.problems = append(p.problems, x)
 }
 
-// adopt takes over the problems of the embedded configuration.
-func (p *parser) adopt(err error) {
+// adopt takes over the problems of a configuration that stands at the given key.
+func (p *parser) adopt(at string, err error) {
 	var many *config.Error
 	if errors.As(err, &many) {
-		p.problems = append(p.problems, many.Problems...)
+		for _, x := range many.Problems {
+			x.Key = strings.TrimSuffix(at+"."+x.Key, ".")
+			p.problems = append(p.problems, x)
+		}
 		return
 	}
 	p.problems = append(p.problems, config.Problem{File: p.file, Text: err.Error()})
@@ -61,9 +66,15 @@ func (p *parser) entries(n ast.Node, at string) []*ast.MappingValueNode {
 
 // section reads a mapping with known keys, in the order of the file.
 func (p *parser) section(n ast.Node, at string, known keys) {
+	seen := map[string]bool{}
 	for _, e := range p.entries(n, at) {
 		key := e.Key.GetToken().Value
 		path := strings.TrimPrefix(at+"."+key, ".")
+		if seen[key] {
+			p.fail(e.Key, path, "this key stands here twice", "")
+			continue
+		}
+		seen[key] = true
 		read, ok := known[key]
 		if !ok {
 			names := make([]string, 0, len(known))
@@ -127,16 +138,72 @@ func (p *parser) texts(n ast.Node, at string) map[string]string {
 
 func (p *parser) word(n ast.Node, at string, words ...string) string {
 	w := p.text(n, at)
-	if w != "" && !slices.Contains(words, w) {
+	if !slices.Contains(words, w) {
 		p.fail(n, at, fmt.Sprintf("%q is none of %s", w, strings.Join(words, ", ")), "")
 	}
 	return w
 }
 
+// switched reads a key that says something by being there; false would say nothing.
+func (p *parser) switched(n ast.Node, at string) {
+	if !p.flag(n, at) {
+		p.fail(n, at, "only true makes sense here", "leave the key out")
+	}
+}
+
+// name reads a text that must say something.
+func (p *parser) name(n ast.Node, at string) string {
+	s := p.text(n, at)
+	if strings.TrimSpace(s) == "" {
+		p.fail(n, at, "here a name is expected", "")
+	}
+	return s
+}
+
+// profileID reads the id of a stored credential.
+func (p *parser) profileID(n ast.Node, at string) llm.ProfileID {
+	id := llm.ProfileID(p.text(n, at))
+	if id.Provider() == "" || id.Name() == "" {
+		p.fail(n, at, fmt.Sprintf("%q is not a profile id", id), "an id is provider:name, such as alpha:p1")
+	}
+	return id
+}
+
+// reason reads why a request failed (spec/failover.md §6).
+func (p *parser) reason(n ast.Node, at string) llm.Reason {
+	return llm.Reason(p.word(n, at, reasonWords...))
+}
+
+// reasonWords are the reasons that health can hold.
+var reasonWords = []string{
+	string(llm.ReasonAuth), string(llm.ReasonAuthPermanent), string(llm.ReasonBilling), string(llm.ReasonRateLimit),
+	string(llm.ReasonOverloaded), string(llm.ReasonTimeout), string(llm.ReasonFormat), string(llm.ReasonContextOverflow),
+	string(llm.ReasonModelNotFound), string(llm.ReasonSessionExpired), string(llm.ReasonRefusal), string(llm.ReasonAborted),
+	string(llm.ReasonEmptyResponse), string(llm.ReasonNoErrorDetails), string(llm.ReasonUnclassified), "unknown",
+}
+
 func (p *parser) number(n ast.Node, at string) int {
 	v, err := strconv.Atoi(p.text(n, at))
 	if err != nil || v < 0 {
-		p.fail(n, at, "here a whole number is expected", "")
+		p.fail(n, at, "here a whole number is expected, 0 or more", "")
+	}
+	return v
+}
+
+// positive reads a whole number above 0.
+func (p *parser) positive(n ast.Node, at string) int {
+	v, err := strconv.Atoi(p.text(n, at))
+	if err != nil || v < 1 {
+		p.fail(n, at, "here a whole number is expected, 1 or more", "")
+	}
+	return v
+}
+
+// status reads an HTTP status.
+func (p *parser) status(n ast.Node, at string) int {
+	v, err := strconv.Atoi(p.text(n, at))
+	if err != nil || v < 100 || v > 999 {
+		p.fail(n, at, "here an HTTP status is expected", "such as 429 or 529")
 	}
 	return v
 }
@@ -213,12 +280,12 @@ func (p *parser) rule(n ast.Node, at string) {
 	r := &rule{from: p.s.start}
 	answered := false
 	p.section(n, at, keys{
-		"provider": func(n ast.Node, at string) { r.provider = llm.NormalizeProvider(p.text(n, at)) },
-		"model":    func(n ast.Node, at string) { r.model = p.text(n, at) },
-		"profile":  func(n ast.Node, at string) { r.profile = llm.ProfileID(p.text(n, at)) },
+		"provider": func(n ast.Node, at string) { r.provider = llm.NormalizeProvider(p.name(n, at)) },
+		"model":    func(n ast.Node, at string) { r.model = p.name(n, at) },
+		"profile":  func(n ast.Node, at string) { r.profile = p.profileID(n, at) },
 		"from":     func(n ast.Node, at string) { r.from = p.moment(n, at) },
 		"until":    func(n ast.Node, at string) { r.until = p.moment(n, at) },
-		"times":    func(n ast.Node, at string) { r.times = p.number(n, at) },
+		"times":    func(n ast.Node, at string) { r.times = p.positive(n, at) },
 		"answer":   func(n ast.Node, at string) { answered = true; r.answer = p.answer(n, at) },
 	})
 	if prefix := r.provider + "/"; r.provider != "" && strings.HasPrefix(r.model, prefix) {
@@ -238,18 +305,21 @@ func (p *parser) answer(n ast.Node, at string) answer {
 	}
 	p.section(n, at, keys{
 		"text":    kind(func(n ast.Node, at string) { s := p.text(n, at); a.text = &s }),
-		"status":  kind(func(n ast.Node, at string) { a.status = p.number(n, at) }),
-		"hang":    kind(func(n ast.Node, at string) { a.hang = p.flag(n, at) }),
+		"status":  kind(func(n ast.Node, at string) { a.status = p.status(n, at) }),
+		"hang":    kind(func(n ast.Node, at string) { p.switched(n, at); a.hang = true }),
 		"cut":     kind(func(n ast.Node, at string) { s := p.text(n, at); a.cut = &s }),
-		"empty":   kind(func(n ast.Node, at string) { a.empty = p.flag(n, at) }),
-		"tool":    kind(func(n ast.Node, at string) { a.tool = p.text(n, at) }),
-		"error":   kind(func(n ast.Node, at string) { a.failure = p.text(n, at) }),
+		"empty":   kind(func(n ast.Node, at string) { p.switched(n, at); a.empty = true }),
+		"tool":    kind(func(n ast.Node, at string) { a.tool = p.name(n, at) }),
+		"error":   kind(func(n ast.Node, at string) { a.failure = p.name(n, at) }),
 		"headers": func(n ast.Node, at string) { a.headers = lowerKeys(p.texts(n, at)) },
 		"body":    func(n ast.Node, at string) { a.body = p.body(n, at) },
 		"latency": func(n ast.Node, at string) { a.latency = p.duration(n, at) },
 	})
-	if kinds != 1 {
+	switch {
+	case kinds != 1:
 		p.fail(n, at, "an answer is exactly one of text, status, hang, cut, empty, tool, error", "")
+	case a.status == 0 && (a.headers != nil || a.body != nil):
+		p.fail(n, at, "headers and body belong to a status", "add status: <number>")
 	}
 	return a
 }

@@ -15,6 +15,7 @@ import (
 	"understudy/config"
 	"understudy/failover"
 	"understudy/failover/policy"
+	"understudy/heartbeat"
 	"understudy/internal/clock"
 	"understudy/internal/secret"
 	"understudy/internal/sqlite"
@@ -46,13 +47,16 @@ type stage struct {
 
 	process *process
 	turns   int
-	// interrupted are turns that a restart cut off; the next process runs them again.
+	// interrupted are turns that a restart cut off; the next process runs them again, then it
+	// answers what came in meanwhile.
 	interrupted []work
+	arrived     []event
 }
 
 // work is a turn that was accepted.
 type work struct {
 	id    string
+	seq   int // in order of arrival
 	event event
 	text  string
 }
@@ -67,7 +71,7 @@ func play(ctx context.Context, sc *scenario, emit func(line), log *slog.Logger) 
 	v := clock.NewVirtual(sc.start)
 	s := &stage{
 		sc: sc, clock: v, dir: dir, config: sc.config, log: log, stored: map[string]bool{}, auth: map[string]*authstore.Store{},
-		world: &world{clock: v.Clock(), rules: sc.world},
+		world: &world{clock: v.Clock(), rules: sc.world, tools: map[string]*rule{}},
 		trace: newTrace(sc.start, v.Now, emit),
 	}
 	defer s.close()
@@ -77,24 +81,21 @@ func play(ctx context.Context, sc *scenario, emit func(line), log *slog.Logger) 
 	if err := s.start(); err != nil {
 		return err
 	}
-	events := sc.sorted()
-	for _, e := range events {
+	for _, e := range sc.sorted() {
 		if !sc.until.IsZero() && !e.at.Before(sc.until) {
 			break
 		}
-		v.Run(e.at)
+		s.pass(ctx, e.at, false)
 		v.Advance(e.at)
 		if err := s.apply(ctx, e); err != nil {
 			return err
 		}
 		v.Run(v.Now())
 	}
-	end := far
-	if !sc.until.IsZero() {
-		end = sc.until
-	}
-	v.Run(end)
-	if !sc.until.IsZero() {
+	if sc.until.IsZero() {
+		s.pass(ctx, far, true)
+	} else {
+		s.pass(ctx, sc.until, false)
 		v.Advance(sc.until)
 	}
 	s.trace.finish()
@@ -102,9 +103,30 @@ func play(ctx context.Context, sc *scenario, emit func(line), log *slog.Logger) 
 	return nil
 }
 
+// pass lets time go by until end. Every five minutes the job that looks for recovered models runs;
+// with idle the drill ends earlier, once nothing but that job is left to do (spec/tools.md).
+func (s *stage) pass(ctx context.Context, end time.Time, idle bool) {
+	for s.process.nextJob.Before(end) {
+		at := s.process.nextJob
+		more := s.clock.Run(at)
+		if idle && !more {
+			return
+		}
+		if s.process.nextJob != at {
+			continue // a restart began the count anew
+		}
+		s.clock.Advance(at)
+		s.process.nextJob = at.Add(heartbeat.Every)
+		job := s.process.job
+		s.clock.Clock().Go(func() { job.Tick(ctx) })
+		s.clock.Run(at)
+	}
+	s.clock.Run(end)
+}
+
 // build fills the databases with what the scenario says is stored.
 func (s *stage) build(ctx context.Context) error {
-	db, err := sqlite.Open(ctx, filepath.Join(s.dir, "state", "bot.sqlite"), sqlite.Options{Log: s.log})
+	db, err := sqlite.Open(ctx, filepath.Join(s.dir, "state", "bot.sqlite"), sqlite.Options{Volatile: true, Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -117,19 +139,10 @@ func (s *stage) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	main := s.config.DefaultAgent()
-	if s.auth[main], err = s.openAuth(ctx, main, nil); err != nil {
+	if err := s.openStores(ctx); err != nil {
 		return err
 	}
-	for _, id := range s.config.AgentIDs() {
-		if id == main {
-			continue
-		}
-		if s.auth[id], err = s.openAuth(ctx, id, s.auth[main]); err != nil {
-			return err
-		}
-	}
-	if err := s.fillAuth(ctx, s.auth[main]); err != nil {
+	if err := s.fillAuth(ctx, s.auth[s.config.DefaultAgent()]); err != nil {
 		return err
 	}
 	for _, x := range s.sc.sessions {
@@ -140,9 +153,24 @@ func (s *stage) build(ctx context.Context) error {
 	return nil
 }
 
+// openStores opens the stores of the agents that have none yet. All read through to the default
+// agent's.
+func (s *stage) openStores(ctx context.Context) (err error) {
+	main := s.config.DefaultAgent()
+	for _, id := range append([]string{main}, s.config.AgentIDs()...) {
+		if s.auth[id] != nil {
+			continue
+		}
+		if s.auth[id], err = s.openAuth(ctx, id, s.auth[main]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *stage) openAuth(ctx context.Context, agent string, base *authstore.Store) (*authstore.Store, error) {
 	return authstore.Open(ctx, authstore.Path(s.dir, agent), authstore.Deps{
-		Clock: s.clock.Clock(), Refresher: &refresher{s}, Default: base, Log: s.log,
+		Clock: s.clock.Clock(), Refresher: &refresher{s}, Default: base, Volatile: true, Log: s.log,
 	})
 }
 
@@ -162,6 +190,7 @@ func (s *stage) fillAuth(ctx context.Context, store *authstore.Store) error {
 	if err := store.ImportHealth(ctx, rows, probes); err != nil {
 		return fmt.Errorf("usageStats: %w", err)
 	}
+	s.trace.known(rows)
 	return nil
 }
 
@@ -247,6 +276,7 @@ func (s *stage) fillSession(ctx context.Context, x startSession) error {
 		row.Pin = session.Pin{Profile: llm.ProfileID(x.pin), Source: x.pinSource, Compactions: x.compactions}
 		row.Notice = session.Pair{Selected: x.noticeSelectedR, Active: x.noticeActR, Reason: x.noticeReason}
 		row.Compactions = x.compactions
+		row.SwitchPending = x.switchPending
 		return nil
 	})
 	return err
@@ -285,7 +315,7 @@ func (r *refresher) Refresh(ctx context.Context, p authstore.Profile) (authstore
 	case "ok":
 		return authstore.Tokens{Access: secret.New(fmt.Sprintf("simulated-%s-%d", p.ID, now.UnixMilli())), Expires: now.Add(time.Hour)}, nil
 	case "invalid_grant":
-		return authstore.Tokens{}, &authstore.RefreshError{Status: 400, Code: "invalid_grant"}
+		return authstore.Tokens{}, &authstore.RefreshError{Code: "invalid_grant"}
 	}
 	err := r.s.clock.Clock().Await(ctx, nil)
 	if err == nil {

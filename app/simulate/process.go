@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -11,8 +10,10 @@ import (
 	"understudy/chat"
 	"understudy/commands"
 	"understudy/config"
+	"understudy/delivery/markup"
 	"understudy/failover"
 	"understudy/failover/policy"
+	"understudy/heartbeat"
 	"understudy/llm"
 	"understudy/notices"
 	"understudy/reply"
@@ -21,6 +22,8 @@ import (
 
 // process is what a restart ends: everything that is kept in memory only.
 type process struct {
+	job      *heartbeat.Prober
+	nextJob  time.Time // when the five-minute job runs next
 	lanes    *session.Lanes
 	failover *failover.Runner
 	reply    *reply.Runner
@@ -42,7 +45,7 @@ func (s *stage) start() error {
 		return err
 	}
 	s.models = m
-	p := &process{lanes: session.NewLanes(session.LaneConfig{}, s.clock.Clock(), s.log)}
+	p := &process{lanes: session.NewLanes(session.LaneConfig{MaxInteractive: s.config.Agents.Defaults.MaxConcurrent}, s.clock.Clock(), s.log)}
 	p.failover = failover.New(failover.Deps{
 		Store: func(agent string) (failover.Store, error) {
 			if a, ok := s.auth[agent]; ok {
@@ -56,7 +59,7 @@ func (s *stage) start() error {
 	})
 	p.commands = commands.New(s.commandDeps(p))
 	p.reply = reply.New(reply.Deps{
-		Failover: p.failover, Sessions: s.sessions,
+		Failover: p.failover, Sessions: &memory{Store: s.sessions, kept: map[string]int{}},
 		Begin: func(to chat.Address, _ *chat.Inbound, turn string) reply.Delivery {
 			return &stand{s.trace, failover.Ref{Session: to.Conversation, Turn: turn}}
 		},
@@ -64,14 +67,17 @@ func (s *stage) start() error {
 		Models:  func() failover.Models { return s.models },
 		Notices: func() notices.Config { return s.config.Notices },
 		Tools:   s.tools(), Compact: alwaysCompletes{},
-		Clock: s.clock.Clock(), Log: s.log,
+		Clock: s.clock.Clock(), Log: s.log, IsSilent: markup.IsSilent, Clean: markup.StripScaffolding,
 	})
+	p.job = heartbeat.New(heartbeat.Deps{
+		Sessions: s.sessions, Clock: s.clock.Clock(), Log: s.log,
+		Probe: func(ctx context.Context, agent string, ref llm.ModelRef, onlyCooling bool) (answered, asked bool, err error) {
+			result, err := p.failover.Probe(ctx, agent, ref, onlyCooling)
+			return result == failover.ProbeBack, result == failover.ProbeBack || result == failover.ProbeDown, err
+		},
+	})
+	p.nextJob = s.clock.Now().Add(heartbeat.Every)
 	s.process = p
-	again := s.interrupted
-	s.interrupted = nil
-	for _, w := range again {
-		s.submit(w)
-	}
 	return nil
 }
 
@@ -110,30 +116,38 @@ func (s *stage) tools() []reply.Tool {
 	return list
 }
 
-// apply makes an event happen.
+// apply makes an event happen. What people write while the process drains waits for the next one.
 func (s *stage) apply(ctx context.Context, e event) error {
 	switch e.kind {
-	case eventUser:
-		return s.says(ctx, e)
-	case eventCron, eventHeartbeat:
-		s.turns++
-		s.submit(work{id: strconv.Itoa(s.turns), event: e, text: e.text})
+	case eventUser, eventCron, eventHeartbeat:
+		if s.process.draining {
+			s.arrived = append(s.arrived, e)
+			return nil
+		}
+		if e.kind == eventUser {
+			return s.says(ctx, e)
+		}
+		s.accept(e, e.text)
 	case eventStop:
+		s.trace.happens(e.session, 0, "the user stops the turn")
 		s.process.lanes.Stop(e.session, "")
 	case eventRestart:
-		s.clock.Clock().Go(func() { s.restart(ctx) })
-	case eventConfig:
-		s.config = e.config
-		m, err := newModels(s.world, s.config, s.stored)
-		if err != nil {
-			return err
+		if !s.process.draining {
+			s.process.draining = true
+			s.trace.happens("", 0, "the process restarts")
+			s.clock.Clock().Go(func() { s.restart(ctx) })
 		}
-		s.models = m
+	case eventConfig:
+		s.trace.happens("", 0, "the configuration is reloaded")
+		return s.reload(ctx, e.config)
 	case eventLogin:
+		s.trace.happens("", 0, "new credential for "+string(e.profile))
 		return s.login(ctx, e.profile)
 	case eventRemove:
-		return s.auth[s.config.DefaultAgent()].Remove(ctx, e.profile)
+		s.trace.happens("", 0, string(e.profile)+" is removed")
+		return s.remove(ctx, e.profile)
 	case eventCompact:
+		s.trace.happens(e.session, 0, "the conversation is compacted")
 		if _, err := s.ensure(ctx, e.session); err != nil {
 			return err
 		}
@@ -151,10 +165,10 @@ func (s *stage) says(ctx context.Context, e event) error {
 	}
 	inv, ok := s.process.commands.Match(e.text)
 	if !ok {
-		s.turns++
-		s.submit(work{id: strconv.Itoa(s.turns), event: e, text: e.text})
+		s.accept(e, e.text)
 		return nil
 	}
+	s.trace.happens(e.session, 0, said(e, e.text))
 	call := commands.Call{Agent: ses.AgentID, Key: ses.Key, To: ses.Address, Owner: true, In: chat.Inbound{
 		ID: "command", Address: ses.Address, Text: e.text, Sender: chat.Sender{ID: e.session, Local: true},
 	}}
@@ -164,14 +178,15 @@ func (s *stage) says(ctx context.Context, e event) error {
 			s.trace.add(line{kind: "command", session: e.session, text: r.Text})
 		}
 		if r.Follow != "" {
-			follow := e
-			follow.text = r.Follow
-			s.turns++
-			s.submit(work{id: strconv.Itoa(s.turns), event: follow, text: r.Follow})
+			s.accept(e, r.Follow)
 		}
 	}
 	if inv.Spec.Lane {
-		return s.process.lanes.Submit(e.session, session.Task{Front: true, Preempt: llm.ErrStopped, Owner: e.session, Run: run})
+		t := session.Task{Front: true, Owner: e.session, Run: run}
+		if inv.Spec.Stops {
+			t.Preempt = llm.ErrStopped
+		}
+		return s.process.lanes.Submit(e.session, t)
 	}
 	s.clock.Clock().Go(func() { run(ctx) })
 	return nil
@@ -182,13 +197,17 @@ func (s *stage) ensure(ctx context.Context, name string) (session.Session, error
 	return ses, err
 }
 
+// accept makes a turn of an event.
+func (s *stage) accept(e event, text string) {
+	s.turns++
+	w := work{id: strconv.Itoa(s.turns), seq: s.turns, event: e, text: text}
+	s.trace.begin(w.id)
+	s.trace.happens(e.session, s.turns, said(e, text))
+	s.submit(w)
+}
+
 // submit queues a turn in its session's lane.
 func (s *stage) submit(w work) {
-	s.trace.begin(w.id)
-	if s.process.draining {
-		s.interrupted = append(s.interrupted, w)
-		return
-	}
 	pool := session.Interactive
 	if w.event.kind != eventUser {
 		pool = session.Background
@@ -204,7 +223,10 @@ func (s *stage) submit(w work) {
 			s.trace.ended(ref, "stopped", llm.ModelRef{}, "", "", time.Time{})
 		},
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, session.ErrDraining):
+		s.interrupted = append(s.interrupted, w)
+	case err != nil:
 		s.trace.ended(ref, "failed", llm.ModelRef{}, llm.ReasonInternal, err.Error(), time.Time{})
 	}
 }
@@ -258,91 +280,18 @@ func (s *stage) request(ctx context.Context, w work) (reply.Request, error) {
 	return q, err
 }
 
-// cronSelection applies the rules for scheduled tasks (spec/failover.md §3, spec/chat.md §5.1).
-func (s *stage) cronSelection(ses session.Session, e event) (*policy.Selection, error) {
-	agent := s.config.Agent(ses.AgentID)
-	sel := policy.Select(override(ses), agent.Models)
-	if e.model != "" {
-		choice, err := s.config.Resolve(e.model, config.Known{})
-		if err != nil {
-			return nil, fmt.Errorf("the task's model %q cannot be used: %w", e.model, err)
-		}
-		sel = policy.Selection{Ref: choice.Ref, Source: policy.SourceCron}
-	}
-	if e.chain != nil {
-		sel.Source, sel.Fallbacks = policy.SourceCron, []llm.ModelRef{}
-		for _, text := range e.chain {
-			choice, err := s.config.Resolve(text, config.Known{})
-			if err != nil {
-				return nil, fmt.Errorf("the task's fallback %q cannot be used: %w", text, err)
-			}
-			sel.Fallbacks = append(sel.Fallbacks, choice.Ref)
-		}
-	}
-	return &sel, nil
-}
-
-func override(s session.Session) policy.Override {
-	return policy.Override{Ref: s.Override.Model, Source: s.Override.Source, Origin: s.Override.Origin}
-}
-
-// heartbeatSelection is heartbeat.model, or the session's own selection after a stale automatic
-// override was cleared (spec/failover.md §12).
-func (s *stage) heartbeatSelection(ctx context.Context, ses session.Session) (*policy.Selection, error) {
-	agent := s.config.Agent(ses.AgentID)
-	if !agent.Heartbeat.Model.IsZero() {
-		return &policy.Selection{Ref: agent.Heartbeat.Model, Source: policy.SourceHeartbeat}, nil
-	}
-	if ses.Override.Auto() && ses.Override.Origin != agent.Models.Primary {
-		if _, err := s.sessions.ClearAuto(ctx, ses.Key, ses.Override); err != nil {
-			return nil, err
-		}
-		ses.Override = session.Override{}
-	}
-	sel := policy.Select(override(ses), agent.Models)
-	return &sel, nil
-}
-
-// login stores a new secret for a profile, as `bot auth login` does.
-func (s *stage) login(ctx context.Context, id llm.ProfileID) error {
-	store := s.auth[s.config.DefaultAgent()]
-	p := profile{id: id, kind: llm.KindAPIKey}
-	for i, x := range s.sc.profiles {
-		if x.id != id {
-			continue
-		}
-		if x.kind == llm.KindOAuth {
-			s.sc.profiles[i].expires = s.clock.Now().Add(time.Hour)
-		} else {
-			s.sc.profiles[i].expires = time.Time{}
-		}
-		p = s.sc.profiles[i]
-	}
-	s.stored[id.Provider()] = true
-	before, err := store.Snapshot(ctx)
+// reload takes a new configuration into use. Agents that are new get a store.
+func (s *stage) reload(ctx context.Context, c *config.Config) error {
+	m, err := newModels(s.world, c, s.stored)
 	if err != nil {
 		return err
 	}
-	if err := store.Put(ctx, s.credential(p, int(s.clock.Now().UnixMilli()))); err != nil {
-		return err
-	}
-	after, err := store.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	var changed []policy.Changed
-	for k := range before.Health {
-		if k.Profile == id {
-			changed = append(changed, policy.Changed{Key: k, Row: after.Health[k]})
-		}
-	}
-	s.trace.Settled("", changed)
-	return nil
+	s.config, s.models = c, m
+	return s.openStores(ctx)
 }
 
 // restart drains the process and starts the next one on the same databases.
 func (s *stage) restart(ctx context.Context) {
-	s.process.draining = true
 	limit, cancel := s.clock.Clock().WithTimeout(ctx, drainTime, llm.ErrShutdown)
 	defer cancel()
 	if err := s.process.lanes.Drain(limit); err != nil {
@@ -350,6 +299,18 @@ func (s *stage) restart(ctx context.Context) {
 	}
 	if err := s.start(); err != nil {
 		s.log.Error("restart", "error", err.Error())
+		return
+	}
+	again, arrived := s.interrupted, s.arrived
+	s.interrupted, s.arrived = nil, nil
+	slices.SortFunc(again, func(a, b work) int { return a.seq - b.seq })
+	for _, w := range again {
+		s.submit(w)
+	}
+	for _, e := range arrived {
+		if err := s.apply(ctx, e); err != nil {
+			s.log.Error("restart", "error", err.Error())
+		}
 	}
 }
 
@@ -360,30 +321,4 @@ func (s *stage) stop() {
 	cancel(llm.ErrShutdown)
 	s.clock.Clock().Go(func() { _ = s.process.lanes.Drain(ctx) })
 	s.clock.Run(far)
-}
-
-// stand is a turn's place in the drill's channel: it does not stream, and what is said stands in
-// the trace.
-type stand struct {
-	trace *trace
-	ref   failover.Ref
-}
-
-func (*stand) Stream(string)   {}
-func (*stand) Committed() bool { return false }
-func (*stand) Restart()        {}
-
-// Notify implements reply.Delivery.
-func (d *stand) Notify(o chat.Outbound) { d.trace.notice(d.ref, o.Markdown) }
-
-// Finish implements reply.Delivery; the trace learns the text from the turn's outcome.
-func (*stand) Finish(context.Context, chat.Outbound) error { return nil }
-func (*stand) Cancel()                                     {}
-
-// alwaysCompletes is the drill's compaction.
-type alwaysCompletes struct{}
-
-// Summarize implements reply.Summarizer.
-func (alwaysCompletes) Summarize(context.Context, reply.SummaryJob) (string, error) {
-	return "(summary)", nil
 }

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 )
@@ -13,6 +14,7 @@ type Options struct {
 	Env      func(string) (string, bool)
 	JSON     bool // print the trace as JSON Lines instead of the timeline
 	Out      io.Writer
+	Notes    io.Writer    // warnings about the configuration; nil = not shown
 	Log      *slog.Logger // the product's own log; nil = none
 }
 
@@ -22,6 +24,11 @@ func Run(ctx context.Context, o Options) error {
 	sc, err := parse(o.Name, o.Scenario, o.Env)
 	if err != nil {
 		return err
+	}
+	if o.Notes != nil {
+		for _, w := range sc.warnings {
+			fmt.Fprintln(o.Notes, "warning: "+w.String())
+		}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -1,7 +1,10 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -66,6 +69,7 @@ type startSession struct {
 	pin, pinSource                                      string
 	noticeSelected, noticeActive, noticeReason          string
 	compactions                                         int
+	switchPending                                       bool
 	overrideRef, originRef, noticeSelectedR, noticeActR llm.ModelRef
 }
 
@@ -143,7 +147,15 @@ func parse(name string, data []byte, env func(string) (string, bool)) (*scenario
 		return nil, &config.Error{Problems: []config.Problem{{File: name, Text: "the scenario is empty", Hint: "it needs at least events"}}}
 	}
 	p.scenario(root)
+	if len(p.problems) == 0 {
+		for _, check := range p.checks {
+			check()
+		}
+	}
 	if len(p.problems) > 0 {
+		slices.SortStableFunc(p.problems, func(a, b config.Problem) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
 		return nil, &config.Error{Problems: p.problems}
 	}
 	return p.s, nil
@@ -163,7 +175,7 @@ func (p *parser) scenario(root ast.Node) {
 		"events":   func(n ast.Node, _ string) { nodes["events"] = n },
 		"until":    func(n ast.Node, _ string) { nodes["until"] = n },
 	})
-	p.s.config, p.s.warnings = p.configuration(nodes["config"])
+	p.s.config, p.s.warnings = p.configuration(nodes["config"], "config")
 	if n := nodes["store"]; n != nil {
 		p.store(n, "store")
 	}
@@ -185,10 +197,10 @@ func (p *parser) scenario(root ast.Node) {
 }
 
 // configuration reads a whole product configuration inside the scenario.
-func (p *parser) configuration(n ast.Node) (*config.Config, []config.Warning) {
+func (p *parser) configuration(n ast.Node, at string) (*config.Config, []config.Warning) {
 	c, warnings, err := config.ParseNode(p.file, n, config.Options{Env: p.lookup, AnyProvider: true})
 	if err != nil {
-		p.adopt(err)
+		p.adopt(at, err)
 		return nil, nil
 	}
 	return c, warnings
@@ -209,7 +221,7 @@ func (p *parser) store(n ast.Node, at string) {
 		"order": func(n ast.Node, at string) {
 			p.table(n, at, func(provider string, n ast.Node, at string) {
 				order := []llm.ProfileID{}
-				p.list(n, at, func(n ast.Node, at string) { order = append(order, llm.ProfileID(p.text(n, at))) })
+				p.list(n, at, func(n ast.Node, at string) { order = append(order, p.profileID(n, at)) })
 				p.s.orders[llm.NormalizeProvider(provider)] = order
 			})
 		},
@@ -219,7 +231,7 @@ func (p *parser) store(n ast.Node, at string) {
 func (p *parser) profile(n ast.Node, at string) {
 	x := profile{kind: llm.KindAPIKey}
 	p.section(n, at, keys{
-		"id":      func(n ast.Node, at string) { x.id = llm.ProfileID(p.text(n, at)) },
+		"id":      func(n ast.Node, at string) { x.id = p.profileID(n, at) },
 		"type":    func(n ast.Node, at string) { x.kind = llm.CredentialKind(p.word(n, at, "api_key", "oauth", "token")) },
 		"mode":    func(n ast.Node, at string) { x.kind = llm.CredentialKind(p.word(n, at, "api_key", "oauth", "token")) },
 		"expires": func(n ast.Node, at string) { x.expires = p.moment(n, at) },
@@ -231,11 +243,20 @@ func (p *parser) profile(n ast.Node, at string) {
 			}
 		},
 	})
-	if x.id.Provider() == "" || x.id.Name() == "" {
+	switch {
+	case x.id == "":
 		p.fail(n, at+".id", "a profile needs an id such as alpha:p1", "")
-		return
+	case x.refresh != "" && x.kind != llm.KindOAuth:
+		p.fail(n, at+".refresh", "only oauth profiles are refreshed", "add type: oauth")
+	case p.s.stored(x.id):
+		p.fail(n, at+".id", fmt.Sprintf("%s stands here twice", x.id), "")
 	}
 	p.s.profiles = append(p.s.profiles, x)
+}
+
+// stored reports whether the scenario begins with the credential.
+func (s *scenario) stored(id llm.ProfileID) bool {
+	return slices.ContainsFunc(s.profiles, func(x profile) bool { return x.id == id })
 }
 
 func (p *parser) usage(id string, n ast.Node, at string) {
@@ -244,7 +265,10 @@ func (p *parser) usage(id string, n ast.Node, at string) {
 		return func(n ast.Node, at string) { *to = p.moment(n, at) }
 	}
 	reason := func(to *llm.Reason) func(ast.Node, string) {
-		return func(n ast.Node, at string) { *to = llm.Reason(p.text(n, at)) }
+		return func(n ast.Node, at string) { *to = p.reason(n, at) }
+	}
+	if u.profile.Provider() == "" || u.profile.Name() == "" {
+		p.fail(n, at, fmt.Sprintf("%q is not a profile id", id), "an id is provider:name, such as alpha:p1")
 	}
 	text := func(to *string) func(ast.Node, string) {
 		return func(n ast.Node, at string) { *to = p.text(n, at) }
@@ -286,16 +310,53 @@ func (p *parser) session(name string, n ast.Node, at string) {
 		}
 	}
 	p.section(n, at, keys{
-		"agent":                     text(&x.agent),
+		"agent": func(n ast.Node, at string) {
+			x.agent = p.name(n, at)
+			p.checks = append(p.checks, func() { p.agentExists(n, at, x.agent) })
+		},
 		"modelOverride":             model(&x.override, &x.overrideRef),
 		"modelOverrideSource":       func(n ast.Node, at string) { x.overrideSource = p.word(n, at, "user", "auto") },
 		"modelOverrideOrigin":       model(&x.overrideOrigin, &x.originRef),
-		"authProfileOverride":       text(&x.pin),
+		"authProfileOverride":       func(n ast.Node, at string) { x.pin = string(p.profileID(n, at)) },
 		"authProfileOverrideSource": func(n ast.Node, at string) { x.pinSource = p.word(n, at, "user", "auto") },
 		"fallbackNoticeSelected":    model(&x.noticeSelected, &x.noticeSelectedR),
 		"fallbackNoticeActive":      model(&x.noticeActive, &x.noticeActR),
 		"fallbackNoticeReason":      text(&x.noticeReason),
 		"compactionCount":           func(n ast.Node, at string) { x.compactions = p.number(n, at) },
+		"liveModelSwitchPending":    func(n ast.Node, at string) { x.switchPending = p.flag(n, at) },
 	})
 	p.s.sessions = append(p.s.sessions, x)
+}
+
+// agentExists checks that some configuration of the drill knows the agent.
+func (p *parser) agentExists(n ast.Node, at, id string) {
+	var known []string
+	for _, c := range p.configs() {
+		known = append(known, c.AgentIDs()...)
+	}
+	if !slices.Contains(known, id) {
+		slices.Sort(known)
+		p.fail(n, at, fmt.Sprintf("there is no agent %q", id), "known: "+strings.Join(slices.Compact(known), ", "))
+	}
+}
+
+// modelExists checks that some configuration of the drill makes a model of the text.
+func (p *parser) modelExists(n ast.Node, at, text string) {
+	for _, c := range p.configs() {
+		if choice, err := c.Resolve(text, config.Known{}); err == nil && !choice.Guessed {
+			return
+		}
+	}
+	p.fail(n, at, fmt.Sprintf("%q is neither provider/model nor an alias", text), "write for example alpha/a1")
+}
+
+// configs returns the configuration that the drill begins with and those it is reloaded to.
+func (p *parser) configs() []*config.Config {
+	list := []*config.Config{p.s.config}
+	for _, e := range p.s.events {
+		if e.config != nil {
+			list = append(list, e.config)
+		}
+	}
+	return list
 }

@@ -7,8 +7,13 @@ import (
 	"time"
 )
 
-// writeTimeline is the emitter for people.
+// margin is where the words of the timeline begin.
+const margin = 26
+
+// writeTimeline is the emitter for people: the time since the start, the conversation with the
+// number of the turn, and what happens. A turn's first line has an empty one above it.
 func writeTimeline(w io.Writer) func(line) {
+	first := true
 	return func(l line) {
 		if l.kind == "summary" {
 			writeSummary(w, l)
@@ -18,36 +23,35 @@ func writeTimeline(w io.Writer) func(line) {
 		if l.turn > 0 {
 			where = fmt.Sprintf("%s #%d", l.session, l.turn)
 		}
-		fmt.Fprintf(w, "%10s  %-12s  %s\n", offsetText(l.t), where, l.words())
+		if l.kind == kindEvent && !first {
+			fmt.Fprintln(w)
+		}
+		first = false
+		words := strings.ReplaceAll(l.words(), "\n", "\n"+strings.Repeat(" ", margin+2))
+		fmt.Fprintf(w, "%11s  %-*s %s\n", offsetText(l.t), margin-14, where, words)
 	}
 }
 
 // words says what happened.
 func (l line) words() string {
 	switch l.kind {
+	case kindEvent:
+		return "▶ " + l.text
 	case "attempt":
-		outcome := "✓ answered"
-		if l.reason != "" {
-			outcome = "✗ " + l.reason
-			if l.status != 0 {
-				outcome += fmt.Sprintf(" (status %d)", l.status)
-			}
-		}
-		probe := ""
-		if l.probe {
-			probe = ", although cooling"
-		}
-		return fmt.Sprintf("→ %s/%s with %s: %s after %s%s", l.provider, l.model, l.profile, outcome, l.duration, probe)
+		return l.attemptWords()
 	case "skip":
-		return fmt.Sprintf("⤼ %s/%s passed over: %s (%s)", l.provider, l.model, l.reason, l.why)
+		return fmt.Sprintf("⤼ %s/%s passed over: %s%s", l.provider, l.model, l.reason, whySkipped[l.why])
 	case "wait":
-		return fmt.Sprintf("… waited %s (%s)", l.duration, l.why)
+		return fmt.Sprintf("⏳ waited %s%s", spanText(l.duration), whyWaited[l.why])
 	case "notice":
 		return "ℹ " + l.text
 	case "answer":
+		if l.text == "" {
+			return fmt.Sprintf("💬 (nothing to say)   [%s]", l.model)
+		}
 		return fmt.Sprintf("💬 %s   [%s]", l.text, l.model)
 	case "command":
-		return "⌘ " + strings.ReplaceAll(l.text, "\n", "\n"+strings.Repeat(" ", 28))
+		return "⌘ " + l.text
 	case "failed":
 		return "✖ " + l.text
 	case "stopped":
@@ -58,6 +62,37 @@ func (l line) words() string {
 	return l.kind
 }
 
+// whySkipped and whyWaited say the reasons of the policy in words; they are the Whys of a Skip and of
+// a Wait.
+var (
+	whySkipped = map[string]string{
+		"cooling": ", every credential rests", "disabled": ", every credential is disabled", "no_profile": ", no usable credential",
+		"capability": "", "unknown_model": ", not configured", "skip_cache": ", it failed to sign in here a moment ago",
+		"provider_limit": ", its provider had its second chance",
+	}
+	whyWaited = map[string]string{
+		"backoff": " before the next credential", "overloaded": ", then everybody is asked again", "server_error": ", then everybody is asked again",
+		"retry_after": " as the provider asked",
+	}
+)
+
+func (l line) attemptWords() string {
+	outcome, mark := "answered", "✓"
+	if l.reason != "" {
+		outcome, mark = l.reason, "✗"
+	}
+	if l.status != 0 {
+		outcome += fmt.Sprintf(" (status %d)", l.status)
+	}
+	if l.duration > 0 {
+		outcome += " after " + spanText(l.duration)
+	}
+	if l.probe {
+		outcome += ", a probe of a resting credential"
+	}
+	return fmt.Sprintf("%s %s/%s with %s: %s", mark, l.provider, l.model, l.profile, outcome)
+}
+
 func (l line) healthWords() string {
 	who := string(l.profile)
 	if l.model != "" {
@@ -65,23 +100,49 @@ func (l line) healthWords() string {
 	}
 	switch {
 	case l.disabled != nil:
-		return fmt.Sprintf("♥ %s disabled (%s) until %s, step %d", who, l.reason, fromStart(*l.disabled), l.errorCount)
+		return fmt.Sprintf("♥ %s is disabled until %s (%s, step %d)", who, fromStart(*l.disabled), l.reason, l.errorCount)
 	case l.cooldown != nil:
-		return fmt.Sprintf("♥ %s cooling (%s) until %s, step %d", who, l.reason, fromStart(*l.cooldown), l.errorCount)
+		return fmt.Sprintf("♥ %s rests until %s (%s, step %d)", who, fromStart(*l.cooldown), l.reason, l.errorCount)
 	}
-	return fmt.Sprintf("♥ %s healthy again", who)
+	return fmt.Sprintf("♥ %s is well again", who)
 }
 
 func fromStart(s float64) string { return offsetText(time.Duration(s * float64(time.Second))) }
 
-// offsetText renders a time from the start: "+1h02m03.5s".
-func offsetText(d time.Duration) string { return "+" + d.Round(100*time.Millisecond).String() }
+// offsetText renders a time from the start: "+1h2m3.5s", "+30s".
+func offsetText(d time.Duration) string { return "+" + spanText(d) }
+
+// spanText renders a duration without its zero parts: "5m", "1h30m", "200ms".
+func spanText(d time.Duration) string {
+	if d >= time.Second {
+		d = d.Round(100 * time.Millisecond)
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
 
 func writeSummary(w io.Writer, l line) {
 	s := l.summary
-	fmt.Fprintf(w, "\n%d turns: %d answered, %d failed. %d requests, %d of them failed. %d notices. Waited %.1f s in all; the slowest turn took %.1f s.\n",
-		s.Turns, s.Answered, s.Failed, s.Calls, s.FailedCalls, s.Notices, s.WaitedSeconds, s.Slowest)
-	for _, ref := range sortedKeys(s.ByModel) {
-		fmt.Fprintf(w, "  %-40s %d\n", ref, s.ByModel[ref])
+	fmt.Fprintf(w, "\n%s: %d answered, %d failed · %s, %d failed · %s",
+		counted(s.Turns, "turn"), s.Answered, s.Failed, counted(s.Calls, "request"), s.FailedCalls, counted(s.Notices, "notice"))
+	if s.WaitedSeconds > 0 {
+		fmt.Fprintf(w, " · waited %s", spanText(time.Duration(s.WaitedSeconds*float64(time.Second))))
 	}
+	fmt.Fprintf(w, " · slowest turn %s\n", spanText(time.Duration(s.Slowest*float64(time.Second))))
+	for _, ref := range sortedKeys(s.ByModel) {
+		fmt.Fprintf(w, "  %-36s %s\n", ref, counted(s.ByModel[ref], "answer"))
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -1,12 +1,12 @@
 package simulate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +15,9 @@ import (
 	"understudy/failover/policy"
 	"understudy/llm"
 )
+
+// kindEvent marks what the scenario itself does; only the timeline shows it.
+const kindEvent = "event"
 
 // line is one line of the trace. Which fields are written depends on its kind (spec/tools.md).
 type line struct {
@@ -40,15 +43,12 @@ type line struct {
 
 // summary is the last line.
 type summary struct {
-	Turns         int            `json:"turns"`
-	Answered      int            `json:"answered"`
-	Failed        int            `json:"failed"`
-	ByModel       map[string]int `json:"byModel"`
-	Calls         int            `json:"calls"`
-	FailedCalls   int            `json:"failedCalls"`
-	Notices       int            `json:"notices"`
-	WaitedSeconds float64        `json:"waitedSeconds"`
-	Slowest       float64        `json:"slowest"`
+	Turns, Answered, Failed int
+	ByModel                 map[string]int
+	Calls, FailedCalls      int
+	Notices                 int
+	WaitedSeconds           float64
+	Slowest                 float64
 }
 
 // trace collects what happens, in order of time. It is the failover.Observer of the drill.
@@ -73,6 +73,28 @@ func newTrace(start time.Time, now func() time.Time, emit func(line)) *trace {
 	}
 }
 
+// known takes note of the health that the drill begins with.
+func (t *trace) known(rows policy.Health) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, row := range rows {
+		t.shown[k] = t.health(policy.Changed{Key: k, Row: row})
+	}
+}
+
+// health returns the line that tells of a row.
+func (t *trace) health(c policy.Changed) line {
+	now := t.now()
+	l := line{kind: "health", profile: c.Key.Profile, model: c.Key.Model, errorCount: c.Row.Step(now)}
+	if w := c.Row.Cooldown; w.Active(now) {
+		l.cooldown, l.reason = t.offset(w.Until), string(w.Reason)
+	}
+	if w := c.Row.Disabled; w.Active(now) {
+		l.disabled, l.reason = t.offset(w.Until), string(w.Reason)
+	}
+	return l
+}
+
 // begin numbers a new turn.
 func (t *trace) begin(id string) {
 	t.mu.Lock()
@@ -83,6 +105,11 @@ func (t *trace) begin(id string) {
 	t.sum.Turns++
 	t.turns[id] = t.sum.Turns
 	t.begun[t.sum.Turns] = t.now()
+}
+
+// happens notes something that the scenario does.
+func (t *trace) happens(session string, turn int, text string) {
+	t.add(line{kind: kindEvent, session: session, turn: turn, text: text})
 }
 
 func (t *trace) add(l line) {
@@ -148,15 +175,8 @@ func (t *trace) Settled(_ string, changed []policy.Changed) {
 	slices.SortFunc(changed, func(a, b policy.Changed) int {
 		return strings.Compare(string(a.Key.Profile)+"\x00"+a.Key.Model, string(b.Key.Profile)+"\x00"+b.Key.Model)
 	})
-	now := t.now()
 	for _, c := range changed {
-		l := line{kind: "health", profile: c.Key.Profile, model: c.Key.Model, errorCount: c.Row.Step(now)}
-		if w := c.Row.Cooldown; w.Active(now) {
-			l.cooldown, l.reason = t.offset(w.Until), string(w.Reason)
-		}
-		if w := c.Row.Disabled; w.Active(now) {
-			l.disabled, l.reason = t.offset(w.Until), string(w.Reason)
-		}
+		l := t.health(c)
 		if old, ok := t.shown[c.Key]; (ok && sameHealth(old, l)) || (!ok && sameHealth(line{}, l)) {
 			continue
 		}
@@ -216,8 +236,8 @@ func (t *trace) offset(at time.Time) *float64 {
 
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-// MarshalJSON writes the fields of the line's kind, in the documented order.
-func (l line) MarshalJSON() ([]byte, error) {
+// encode writes the fields of the line's kind as JSON, in the documented order.
+func (l line) encode() ([]byte, error) {
 	type pair struct {
 		key   string
 		value any
@@ -227,11 +247,14 @@ func (l line) MarshalJSON() ([]byte, error) {
 		status = l.status
 	}
 	fields := []pair{{"t", seconds(l.t)}, {"kind", l.kind}}
-	turn := []pair{{"session", l.session}, {"turn", l.turn}}
+	var turn []pair
+	if l.session != "" { // a probe of the five-minute job belongs to no turn
+		turn = []pair{{"session", l.session}, {"turn", l.turn}}
+	}
 	switch l.kind {
 	case "attempt":
 		fields = append(append(fields, turn...), pair{"provider", l.provider}, pair{"model", l.model}, pair{"profile", l.profile},
-			pair{"probe", l.probe}, pair{"status", status}, pair{"reason", l.reason}, pair{"duration", seconds(l.duration)}, pair{"why", l.why})
+			pair{"probe", l.probe}, pair{"status", status}, pair{"reason", l.reason}, pair{"duration", seconds(l.duration)})
 	case "skip":
 		fields = append(append(fields, turn...), pair{"provider", l.provider}, pair{"model", l.model}, pair{"reason", l.reason}, pair{"why", l.why})
 	case "wait":
@@ -250,15 +273,14 @@ func (l line) MarshalJSON() ([]byte, error) {
 		fields = append(fields, pair{"profile", l.profile}, pair{"model", l.model}, pair{"cooldownUntil", l.cooldown},
 			pair{"disabledUntil", l.disabled}, pair{"reason", l.reason}, pair{"errorCount", l.errorCount})
 	case "summary":
-		b, err := json.Marshal(l.summary)
-		if err != nil {
-			return nil, err
-		}
-		return append([]byte(fmt.Sprintf(`{"t":%s,"kind":"summary",`, number(seconds(l.t)))), b[1:]...), nil
+		s := l.summary
+		fields = append(fields, pair{"turns", s.Turns}, pair{"answered", s.Answered}, pair{"failed", s.Failed}, pair{"byModel", s.ByModel},
+			pair{"calls", s.Calls}, pair{"failedCalls", s.FailedCalls}, pair{"notices", s.Notices},
+			pair{"waitedSeconds", s.WaitedSeconds}, pair{"slowest", s.Slowest})
 	}
 	var b strings.Builder
 	for i, f := range fields {
-		v, err := json.Marshal(f.value)
+		v, err := plain(f.value)
 		if err != nil {
 			return nil, err
 		}
@@ -271,12 +293,22 @@ func (l line) MarshalJSON() ([]byte, error) {
 	return []byte(b.String() + "}"), nil
 }
 
-func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+// plain is JSON in which people can read <, > and &.
+func plain(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
 
 // writeJSON is the emitter of `--json`.
 func writeJSON(w io.Writer) func(line) {
 	return func(l line) {
-		b, err := json.Marshal(l)
+		if l.kind == kindEvent {
+			return // what the scenario does is no part of the trace
+		}
+		b, err := l.encode()
 		if err != nil {
 			b, _ = json.Marshal(map[string]string{"kind": "error", "text": err.Error()})
 		}

@@ -28,12 +28,13 @@ type world struct {
 
 	mu    sync.Mutex
 	calls int
+	tools map[string]*rule // id of a tool call → the rule that made it
 }
 
 // Stream implements llm.Client.
 func (w *world) Stream(ctx context.Context, cred llm.Credential, req llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
-		a, id := w.pick(req.Model, cred.Profile)
+		a, id := w.pick(req, cred.Profile)
 		if err := w.clock.Sleep(ctx, a.latency); err != nil {
 			yield(llm.Event{}, &llm.Error{Failure: llm.Failure{Reason: llm.ReasonAborted}, Err: err})
 			return
@@ -42,24 +43,43 @@ func (w *world) Stream(ctx context.Context, cred llm.Credential, req llm.Request
 	}
 }
 
-// pick returns the answer of the first rule that matches, judged when the request starts.
-func (w *world) pick(ref llm.ModelRef, profile llm.ProfileID) (answer, int) {
+// pick returns the answer of the first rule that matches, judged when the request starts, and the
+// id of the tool call it may be. A rule that answered with a tool call is done for this turn.
+func (w *world) pick(req llm.Request, profile llm.ProfileID) (answer, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls++
-	now := w.clock.Now()
+	id := fmt.Sprintf("call_%d", w.calls)
+	now, done := w.clock.Now(), w.called(req.Messages)
 	for _, r := range w.rules {
-		if r.matches(ref, profile, now) {
-			r.used++
-			return r.answer, w.calls
+		if done[r] || !r.matches(req.Model, profile, now) {
+			continue
 		}
+		r.used++
+		if r.answer.tool != "" {
+			w.tools[id] = r
+		}
+		return r.answer, id
 	}
 	ok := "ok"
-	return answer{text: &ok}, w.calls
+	return answer{text: &ok}, id
+}
+
+// called returns the rules whose tool calls were made since the user last spoke.
+func (w *world) called(messages []llm.Message) map[*rule]bool {
+	done := map[*rule]bool{}
+	for i := len(messages) - 1; i >= 0 && messages[i].Role != llm.RoleUser; i-- {
+		for _, part := range messages[i].Parts {
+			if part.ToolCall != nil {
+				done[w.tools[part.ToolCall.ID]] = true
+			}
+		}
+	}
+	return done
 }
 
 // play yields what an answer is made of.
-func (w *world) play(ctx context.Context, req llm.Request, a answer, id int, yield func(llm.Event, error) bool) {
+func (w *world) play(ctx context.Context, req llm.Request, a answer, id string, yield func(llm.Event, error) bool) {
 	done := llm.Event{Done: &llm.Done{Stop: llm.StopEnd, Usage: llm.Usage{Input: 1, Output: 1}}}
 	switch {
 	case a.hang:
@@ -78,7 +98,7 @@ func (w *world) play(ctx context.Context, req llm.Request, a answer, id int, yie
 	case a.empty:
 		yield(done, nil)
 	case a.tool != "":
-		call := &llm.ToolCall{ID: fmt.Sprintf("call_%d", id), Name: a.tool, Input: json.RawMessage("{}")}
+		call := &llm.ToolCall{ID: id, Name: a.tool, Input: json.RawMessage("{}")}
 		if yield(llm.Event{ToolCall: call}, nil) {
 			done.Done.Stop = llm.StopToolUse
 			yield(done, nil)
@@ -175,7 +195,7 @@ type models struct {
 func newModels(w *world, cfg *config.Config, stored map[string]bool) (*models, error) {
 	factory := func(provider.Spec) (llm.Client, error) { return w, nil }
 	registry, err := provider.New(cfg.Models.Providers, provider.Deps{Factories: map[provider.API]provider.Factory{
-		provider.OpenAIChat: factory, provider.OpenAIResponses: factory, provider.AnthropicMessages: factory, provider.Simulated: factory,
+		provider.OpenAIChat: factory, provider.OpenAIResponses: factory, provider.AnthropicMessages: factory, provider.Bedrock: factory, provider.Simulated: factory,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("providers: %w", err)

@@ -22,6 +22,13 @@ type commandLine struct {
 	Settings configVerbs  `cmd:"" name:"config" help:"Check, write and show the configuration."`
 	Auth     authVerbs    `cmd:"" help:"Manage credentials. Works beside a running bot."`
 	Pairing  pairingVerbs `cmd:"" help:"Let people in and out."`
+	Doctor   struct {
+		Fix        bool   `help:"Repair what can be repaired, and import credentials that wait."`
+		From       string `help:"With --fix: import the credentials of another program's state directory." placeholder:"DIR" type:"path"`
+		AdoptOAuth bool   `name:"adopt-oauth" help:"With --from: take sign-ins too. The other program must not use them any more."`
+		Probe      bool   `help:"Send a minimal request with every credential."`
+		JSON       bool   `name:"json" help:"Print JSON; the exit code is always 0."`
+	} `cmd:"" help:"Check configuration, files, secrets and credentials, and say how to put things right."`
 
 	Status struct {
 		JSON bool `name:"json" help:"Print JSON."`
@@ -56,18 +63,36 @@ type authVerbs struct {
 
 	Add struct {
 		Profile string `arg:"" help:"Profile id, such as openai:work."`
-		Type    string `help:"Kind of credential." enum:"api_key,token" default:"api_key"`
+		Type    string `help:"Kind of credential; oauth reads a refresh token, or a sign-in as JSON." enum:"api_key,token,oauth" default:"api_key"`
 		FromEnv string `help:"Take the secret from this environment variable." placeholder:"NAME"`
 	} `cmd:"" help:"Store a key or token; it is read from a prompt or from standard input."`
+	Login struct {
+		Who    string `arg:"" name:"provider" help:"Provider, or the profile id to store the sign-in under."`
+		Paste  bool   `help:"For a machine without a browser: paste the address the browser was sent to."`
+		Device bool   `help:"Show a code to type at a page, where the provider offers that."`
+	} `cmd:"" help:"Sign in at a provider."`
 	List   struct{} `cmd:"" help:"List the stored profiles."`
 	Status struct {
-		JSON bool `name:"json" help:"Print JSON."`
+		JSON  bool `name:"json" help:"Print JSON."`
+		Probe bool `help:"Send a minimal request with every profile."`
+		Check bool `help:"Exit 1 when a configured model has no usable credential."`
 	} `cmd:"" help:"Show profiles with their health."`
 	Order struct {
-		Provider string   `arg:"" help:"Provider id."`
-		Profiles []string `arg:"" optional:"" help:"Profiles in the order to try; none shows the order."`
-		Clear    bool     `help:"Forget the stored order."`
-	} `cmd:"" help:"Show or set the order in which a provider's profiles are tried."`
+		Get struct {
+			Provider string `arg:"" help:"Provider id."`
+		} `cmd:"" help:"Show the stored order."`
+		Set struct {
+			Provider string   `arg:"" help:"Provider id."`
+			Profiles []string `arg:"" optional:"" help:"Profiles in the order to try; none = use none of them."`
+		} `cmd:"" help:"Store the order."`
+		Clear struct {
+			Provider string `arg:"" help:"Provider id."`
+		} `cmd:"" help:"Forget the stored order."`
+	} `cmd:"" help:"The order in which a provider's profiles are tried."`
+	Export struct {
+		WithSecrets bool `help:"Print secrets too; needs --really."`
+		Really      bool `help:"With --with-secrets: yes, print them."`
+	} `cmd:"" help:"Print what is stored as JSON, without secrets."`
 	Enable struct {
 		Profile string `arg:"" help:"Profile or provider id."`
 	} `cmd:"" aliases:"clear-cooldown" help:"Clear every cooldown and disable window of a profile."`
@@ -107,6 +132,9 @@ func (c *commandLine) dispatch(ctx context.Context, verb string, o app.Options, 
 		return c.Pairing.dispatch(ctx, verb, o, std)
 	case "chat":
 		return app.Chat(ctx, o, std, c.Chat.Session)
+	case "doctor":
+		d := c.Doctor
+		return app.Doctor(ctx, o, std, app.DoctorOptions{Fix: d.Fix, From: d.From, AdoptOAuth: d.AdoptOAuth, Probe: d.Probe, JSON: d.JSON})
 	case "status":
 		return app.RemoteStatus(ctx, o, std, c.Status.JSON)
 	case "health":
@@ -140,14 +168,22 @@ func (c *authVerbs) dispatch(ctx context.Context, verb string, o app.Options, st
 	switch verb {
 	case "auth add":
 		return app.AuthAdd(ctx, o, std, app.NewCredential{Agent: c.Agent, Profile: c.Add.Profile, Type: c.Add.Type, FromEnv: c.Add.FromEnv})
-	case "auth order":
-		return app.AuthOrder(ctx, o, std, app.NewOrder{Agent: c.Agent, Provider: c.Order.Provider, Profiles: c.Order.Profiles, Clear: c.Order.Clear})
+	case "auth login":
+		return app.AuthLogin(ctx, o, std, app.LoginOptions{Agent: c.Agent, Who: c.Login.Who, Paste: c.Login.Paste, Device: c.Login.Device})
+	case "auth order get":
+		return app.AuthOrderGet(ctx, o, std, c.Agent, c.Order.Get.Provider)
+	case "auth order set":
+		return app.AuthOrderSet(ctx, o, std, c.Agent, c.Order.Set.Provider, c.Order.Set.Profiles)
+	case "auth order clear":
+		return app.AuthOrderClear(ctx, o, std, c.Agent, c.Order.Clear.Provider)
+	case "auth export":
+		return app.AuthExport(ctx, o, std, app.ExportOptions{Agent: c.Agent, Secrets: c.Export.WithSecrets, Really: c.Export.Really})
 	case "auth enable":
 		return app.AuthEnable(ctx, o, std, c.Agent, c.Enable.Profile)
 	case "auth remove":
 		return app.AuthRemove(ctx, o, std, c.Agent, c.Remove.Profile)
 	}
-	return app.AuthStatus(ctx, o, std, c.Agent, c.Status.JSON)
+	return app.AuthStatus(ctx, o, std, app.StatusOptions{Agent: c.Agent, JSON: c.Status.JSON, Probe: c.Status.Probe, Check: c.Status.Check})
 }
 
 func (c *pairingVerbs) dispatch(ctx context.Context, verb string, o app.Options, std app.Std) int {

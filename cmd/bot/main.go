@@ -18,7 +18,10 @@ import (
 // version is set by the release build (-ldflags "-X main.version=…").
 var version string
 
-func main() { os.Exit(run()) }
+func main() {
+	syscall.Umask(0o077) // whatever the bot writes is for its owner alone
+	os.Exit(run())
+}
 
 func run() int {
 	var cli commandLine

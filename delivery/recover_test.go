@@ -134,7 +134,7 @@ func TestCrashBetweenParts(t *testing.T) {
 	})
 }
 
-// TestCrashBeforeSending: an answer that was only stored is said after the restart (case B212).
+// TestCrashBeforeSending: an answer that was only stored is said after the restart.
 func TestCrashBeforeSending(t *testing.T) {
 	bubble(t, Settings{}, nil, func(w *world) {
 		w.halt()

@@ -109,7 +109,7 @@ func repeat(err error, n int) []error {
 }
 
 // TestUnsureIsSaidOnce: a message that arrived although the connection was cut is not said again
-// (case B220), and the rest of the answer follows.
+//, and the rest of the answer follows.
 func TestUnsureIsSaidOnce(t *testing.T) {
 	n := 0
 	bubble(t, Settings{}, func(f *platform) {
@@ -193,7 +193,7 @@ func TestTooLongIsHalvedOnce(t *testing.T) {
 }
 
 // TestPlainHasNoMarkup: a rejected dialect is replaced by the text without markup, and by nothing
-// that shows it (case B242).
+// that shows it.
 func TestPlainHasNoMarkup(t *testing.T) {
 	bubble(t, Settings{}, func(f *platform) {
 		f.traits.Markup = channels.TelegramHTML
@@ -212,7 +212,7 @@ func TestPlainHasNoMarkup(t *testing.T) {
 	})
 }
 
-// TestMoved: a conversation with a new id gets this and every later message there (case B252).
+// TestMoved: a conversation with a new id gets this and every later message there.
 func TestMoved(t *testing.T) {
 	bubble(t, Settings{}, func(f *platform) {
 		f.onSend = func(p channels.Piece) (bool, error) {
@@ -239,7 +239,7 @@ func TestMoved(t *testing.T) {
 }
 
 // TestFinalEditFails: when the preview cannot become the answer, the answer is said and the
-// preview goes (cases B222, B223).
+// preview goes.
 func TestFinalEditFails(t *testing.T) {
 	for _, c := range []struct {
 		name string

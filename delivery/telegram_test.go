@@ -191,7 +191,7 @@ func TestOverTelegram(t *testing.T) {
 	})
 }
 
-// TestTelegramCutAfterSend: the answer arrived, its receipt did not: it is not said again (B220).
+// TestTelegramCutAfterSend: the answer arrived, its receipt did not: it is not said again.
 func TestTelegramCutAfterSend(t *testing.T) {
 	overTelegram(t, func(t *testing.T, srv *emulator.Server, path string) {
 		b := start(t, srv, path, func(b *bot, m inbound.Message) {

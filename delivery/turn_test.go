@@ -317,7 +317,7 @@ func TestPreviewPace(t *testing.T) {
 }
 
 // TestPreviewRateLimited: a rate limit doubles the distance for this turn, and the final text is
-// there at the end, once (cases B222, B251).
+// there at the end, once.
 func TestPreviewRateLimited(t *testing.T) {
 	limited := 0
 	bubble(t, Settings{Previews: true}, func(f *platform) {

@@ -41,8 +41,8 @@ func TestAccept(t *testing.T) {
 	})
 }
 
-// TestDedupe: the same message is handled once: redelivered, under another event id (cases B214,
-// B216, B217), and after a restart, when memory is gone.
+// TestDedupe: the same message is handled once: redelivered, under another event id,
+// and after a restart, when memory is gone.
 func TestDedupe(t *testing.T) {
 	bubble(t, func(w *world) {
 		first := message(1, "hello")
@@ -146,8 +146,7 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// TestEdits: an edit counts while no turn has begun; afterwards there is no second answer (case
-// B232).
+// TestEdits: an edit counts while no turn has begun; afterwards there is no second answer.
 func TestEdits(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.accept(message(1, "helo"))

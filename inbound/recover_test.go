@@ -87,7 +87,7 @@ func TestCrashLoop(t *testing.T) {
 }
 
 // TestRecoverKeepsOrder: what waited is handled in order, and a finished message does not hold up
-// the ones behind it (case B211).
+// the ones behind it.
 func TestRecoverKeepsOrder(t *testing.T) {
 	bubble(t, func(w *world) {
 		for n := range 5 {

@@ -96,7 +96,7 @@ func makeDir(dir string) error {
 }
 
 // restrict takes the permissions of everybody else away from the database, its side files and its
-// directory, and says so: somebody may have read what they hold (spec/faults B160).
+// directory, and says so: somebody may have read what they hold.
 func restrict(path string, log *slog.Logger) error {
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err == nil && info.Mode()&os.ModeSticky == 0 && info.Mode().Perm()&0o077 != 0 {

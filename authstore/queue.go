@@ -109,19 +109,18 @@ func (s *Store) pending() bool {
 	return false
 }
 
-// report logs the beginning and the end of a time in which the file cannot be written.
+// report notes that the file cannot be written, and logs when that begins; writeBatch notes the end.
 func (s *Store) report(ctx context.Context, err error) {
+	if err == nil {
+		return
+	}
 	s.mu.Lock()
 	before := s.failure != nil
 	s.failure = err
 	waiting := len(s.queue)
 	s.mu.Unlock()
-	switch {
-	case ctx.Err() != nil:
-	case err != nil && !before:
+	if !before && ctx.Err() == nil {
 		s.deps.Log.Error("auth_profile_bookkeeping_late", "path", s.db.Path(), "waiting", waiting, "error", err)
-	case err == nil && before:
-		s.deps.Log.Info("auth_profile_bookkeeping_caught_up", "path", s.db.Path())
 	}
 }
 
@@ -179,7 +178,12 @@ func (s *Store) writeBatch(ctx context.Context) error {
 	s.mu.Lock()
 	s.queue = append([]*job(nil), s.queue[len(batch):]...)
 	s.publish(st)
+	recovered := s.failure != nil
+	s.failure = nil // before anybody hears that the write is done and asks again
 	s.mu.Unlock()
+	if recovered {
+		s.deps.Log.Info("auth_profile_bookkeeping_caught_up", "path", s.db.Path())
+	}
 	for i, j := range batch {
 		j.changed = changed[i]
 		close(j.done)

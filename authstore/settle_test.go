@@ -170,7 +170,12 @@ func TestALockedFileHoldsNoTurn(t *testing.T) {
 		if h := mustSnapshot(t, other).Health; len(h) != 0 {
 			t.Errorf("written under a foreign lock: %v", h)
 		}
-		time.AfterFunc(8*time.Second, release)
+		released := make(chan struct{})
+		time.AfterFunc(8*time.Second, func() {
+			release()
+			close(released)
+		})
+		<-released // closing the other handle takes the lock once more
 		synced(t, s)
 		if h := mustSnapshot(t, other).Health; len(h) != 2 {
 			t.Errorf("not written later: %v", h)

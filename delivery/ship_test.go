@@ -109,7 +109,7 @@ func repeat(err error, n int) []error {
 }
 
 // TestUnsureIsSaidOnce: a message that arrived although the connection was cut is not said again
-//, and the rest of the answer follows.
+// , and the rest of the answer follows.
 func TestUnsureIsSaidOnce(t *testing.T) {
 	n := 0
 	bubble(t, Settings{}, func(f *platform) {

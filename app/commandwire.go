@@ -18,7 +18,7 @@ import (
 // commandDeps says what the commands work with.
 func (a *App) commandDeps() commands.Deps {
 	d := commands.Deps{
-		Sessions: a.sessions, Lanes: a.lanes, Models: selectable{a}, Health: a.health,
+		Sessions: a.sessions, Lanes: a.lanes, Switched: a.failover.Switched, Models: selectable{a}, Health: a.health,
 		Compact: func(ctx context.Context, c commands.Call, focus string) (before, after int, err error) {
 			return a.reply.Compact(ctx, reply.Request{Agent: c.Agent, Key: c.Key, Parent: c.Parent, To: c.To}, focus)
 		},

@@ -66,6 +66,8 @@ type Channel struct{ Name, State string }
 type Deps struct {
 	Sessions Sessions
 	Lanes    Lanes
+	// Switched is told that a model was chosen while a turn runs; nil = nobody.
+	Switched func(key string)
 	Models   Models
 	// Health returns what is known about an agent's credentials.
 	Health func(ctx context.Context, agent string) (policy.Snapshot, error)

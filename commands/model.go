@@ -164,5 +164,8 @@ func (r *Registry) apply(ctx context.Context, c Call, t target) (running bool, e
 		}
 		return nil
 	})
+	if err == nil && running && r.deps.Switched != nil {
+		r.deps.Switched(c.Key)
+	}
 	return running, err
 }

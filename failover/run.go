@@ -17,8 +17,9 @@ const maxRestarts = 2
 
 // Runner runs turns. It is safe for concurrent use.
 type Runner struct {
-	deps  Deps
-	cache skipCache
+	deps     Deps
+	cache    skipCache
+	sleepers sleepers
 }
 
 // New returns a Runner.
@@ -230,7 +231,7 @@ func (run *Run) pool(snap policy.Snapshot, models Models, provider string) polic
 // model; it is set for every attempt. The error is a *AttemptError, a *FallbackSummaryError or
 // ErrSwitchedTooOften wrapped in one of them.
 func (run *Run) Ask(ctx context.Context, req llm.Request) (Answer, error) {
-	if err := run.followSwitch(ctx); err != nil {
+	if _, err := run.followSwitch(ctx); err != nil {
 		return Answer{}, err
 	}
 	d := run.next(ctx)
@@ -260,7 +261,7 @@ func (run *Run) Ask(ctx context.Context, req llm.Request) (Answer, error) {
 			if err := run.wait(ctx, x); err != nil {
 				return Answer{}, err
 			}
-			if err := run.followSwitch(ctx); err != nil {
+			if _, err := run.followSwitch(ctx); err != nil {
 				return Answer{}, err
 			}
 			d = run.next(ctx)
@@ -291,7 +292,7 @@ func (run *Run) afterFailed(ctx context.Context, x policy.Try, f *llm.Error, req
 	if _, stop := d.(policy.Stop); stop {
 		return d, nil
 	}
-	if err := run.followSwitch(ctx); err != nil {
+	if _, err := run.followSwitch(ctx); err != nil {
 		return nil, err
 	}
 	return run.next(ctx), nil
@@ -331,13 +332,13 @@ func (run *Run) claim(ctx context.Context, x policy.Try) bool {
 }
 
 // followSwitch takes a selection that the user made meanwhile (spec §8.7).
-func (run *Run) followSwitch(ctx context.Context) error {
+func (run *Run) followSwitch(ctx context.Context) (changed bool, err error) {
 	if run.state.Work {
-		return nil // it waits for the next turn
+		return false, nil // it waits for the next turn
 	}
 	plan, ok := run.host.Switched(ctx)
 	if !ok || plan.same(run.plan) {
-		return nil
+		return false, nil
 	}
 	last := run.state.From - 1
 	for _, x := range run.state.Log() {
@@ -348,29 +349,50 @@ func (run *Run) followSwitch(ctx context.Context) error {
 		if run.state.Chain[i].Ref == plan.Selected {
 			run.plan = plan
 			run.state.JumpTo(i, plan.Strict)
-			return nil
+			return true, nil
 		}
 	}
 	if run.restarts++; run.restarts > maxRestarts {
 		run.plan = plan
-		return run.failed(ctx, ErrSwitchedTooOften)
+		return true, run.failed(ctx, ErrSwitchedTooOften)
 	}
 	run.plan = plan
 	run.pass++
 	run.state.Restart(run.candidates(plan))
-	return nil
+	return true, nil
+}
+
+// pause sleeps for d. A pause is a safe point: when the user chooses another model, it ends and the
+// choice is taken.
+func (run *Run) pause(ctx context.Context, d time.Duration) (changed bool, err error) {
+	until := run.clock().Now().Add(d)
+	for {
+		nap, rise := run.runner.sleepers.lie(ctx, run.plan.Session)
+		if changed, err = run.followSwitch(ctx); changed || err != nil {
+			rise()
+			return changed, err
+		}
+		err := run.clock().Sleep(nap, until.Sub(run.clock().Now()))
+		rise()
+		if !errors.Is(err, errSwitched) {
+			return false, nil
+		}
+	}
 }
 
 // wait pauses; it ends at once when the turn does.
 func (run *Run) wait(ctx context.Context, x policy.Wait) error {
 	run.log(ctx).InfoContext(ctx, "failover_wait", "why", string(x.Why), "seconds", x.For.Seconds())
 	began := run.clock().Now()
-	err := run.clock().Sleep(ctx, x.For)
+	changed, err := run.pause(ctx, x.For)
 	if o := run.runner.deps.Observer; o != nil {
 		o.Waited(run.plan.Ref, run.clock().Since(began), x.Why)
 	}
-	if err != nil {
-		return run.ended(ctx, err)
+	switch {
+	case ctx.Err() != nil:
+		return run.ended(ctx, context.Cause(ctx))
+	case err != nil || changed:
+		return err
 	}
 	if x.Pass {
 		run.pass++

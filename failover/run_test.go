@@ -267,6 +267,32 @@ func TestLiveSwitch(t *testing.T) {
 		}
 		s.expect("a1@p1 g1@p1")
 	})
+	t.Run("during a pause is taken at once", func(t *testing.T) {
+		s := newStage(t)
+		h := &host{}
+		s.answer["a1"], s.answer["b1"] = overloaded, overloaded
+		s.v.Clock().AfterFunc(20*time.Second, func() {
+			h.switched = []failover.Plan{plan("gamma/g1")}
+			s.runner.Switched("s1")
+		})
+		a, _, err := s.turn(plan("alpha/a1 beta/b1"), h)
+		if err != nil || a.Ref.Provider != "gamma" || s.at[len(s.at)-1] != 20*time.Second {
+			t.Errorf("%s after %s: %v", a.Ref, s.when(), err)
+		}
+	})
+	t.Run("that chooses the same again leaves the pause alone", func(t *testing.T) {
+		s := newStage(t)
+		h := &host{}
+		s.answer["a1"], s.answer["b1"] = first(4, overloaded, says("back")), overloaded
+		s.v.Clock().AfterFunc(20*time.Second, func() {
+			h.switched = []failover.Plan{plan("alpha/a1 beta/b1")}
+			s.runner.Switched("s1")
+		})
+		a, _, err := s.turn(plan("alpha/a1 beta/b1"), h)
+		if err != nil || a.Ref.Provider != "alpha" || s.at[len(s.at)-1] != 37500*time.Millisecond {
+			t.Errorf("%s after %s: %v", a.Ref, s.when(), err)
+		}
+	})
 	t.Run("a third one fails the turn", func(t *testing.T) {
 		s := newStage(t)
 		h := &host{}

@@ -17,7 +17,7 @@ import (
 // commandDeps says what the commands of a process work with.
 func (s *stage) commandDeps(p *process) commands.Deps {
 	return commands.Deps{
-		Sessions: s.sessions, Lanes: p.lanes, Models: selectable{s},
+		Sessions: s.sessions, Lanes: p.lanes, Switched: p.failover.Switched, Models: selectable{s},
 		Health: func(ctx context.Context, agent string) (policy.Snapshot, error) { return s.auth[agent].Snapshot(ctx) },
 		Compact: func(ctx context.Context, c commands.Call, _ string) (before, after int, err error) {
 			_, err = s.sessions.Update(ctx, c.Key, func(x *session.Session) error { x.Compactions++; return nil })

@@ -102,10 +102,10 @@ func TestOrdersNameStrangers(t *testing.T) {
 		}
 		return printed
 	}
-	if got := set("openai:env"); got != "" {
+	if got := set("openai:env"); got != "Profiles of openai are tried in this order: openai:env\n" {
 		t.Errorf("the key of the environment is a stranger: %s", got)
 	}
-	if got := set(); got != "" {
+	if got := set(); got != "Profiles of openai are tried in this order: none is used\n" {
 		t.Errorf("nobody is a stranger: %s", got)
 	}
 	if got := set("OpenAI:wrok", "openai:env"); !strings.Contains(got, "no openai:wrok yet") || strings.Contains(got, "until then") {

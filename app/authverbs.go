@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -203,6 +204,7 @@ func AuthOrderSet(ctx context.Context, o Options, std Std, agent, provider strin
 		if err := s.SetOrder(ctx, provider, ids); err != nil {
 			return err
 		}
+		fmt.Fprintf(std.Out, "Profiles of %s are tried in this order: %s\n", llm.NormalizeProvider(provider), orNone(profiles))
 		return k.warnOfStrangers(ctx, o, std, s, llm.NormalizeProvider(provider))
 	})
 }
@@ -231,7 +233,13 @@ func (k *keyring) warnOfStrangers(ctx context.Context, o Options, std Std, s *au
 
 // AuthOrderClear is `bot auth order clear`.
 func AuthOrderClear(ctx context.Context, o Options, std Std, agent, provider string) int {
-	return withStore(ctx, o, std, agent, func(s *authstore.Store) error { return s.ClearOrder(ctx, provider) })
+	return withStore(ctx, o, std, agent, func(s *authstore.Store) error {
+		err := s.ClearOrder(ctx, provider)
+		if err == nil {
+			fmt.Fprintf(std.Out, "The stored order of %s is gone; auth.order of the configuration or the usual one counts.\n", provider)
+		}
+		return err
+	})
 }
 
 // AuthEnable is `bot auth enable`: it clears what keeps a profile, or all of a provider, from use.
@@ -270,4 +278,12 @@ func AuthRemove(ctx context.Context, o Options, std Std, agent, profile string) 
 		fmt.Fprintf(std.Out, "Removed %s.\n", profile)
 		return nil
 	})
+}
+
+// orNone lists profiles; an empty order means to use none.
+func orNone(profiles []string) string {
+	if len(profiles) == 0 {
+		return "none is used"
+	}
+	return strings.Join(profiles, ", ")
 }

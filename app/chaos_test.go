@@ -57,11 +57,11 @@ func (c *chaos) run() {
 	settle(c.t, c.w)
 	for range 25 {
 		c.step()
-		time.Sleep(time.Duration(c.r.IntN(20)*c.r.IntN(20)) * time.Second / 10)
+		pass(time.Duration(c.r.IntN(20)*c.r.IntN(20)) * time.Second / 10)
 	}
 	c.w.Models.Heal()
 	c.w.Telegram.ClearFaults()
-	time.Sleep(30 * time.Minute)
+	pass(30 * time.Minute)
 	for chat, messages := range c.said {
 		c.check(chat, messages)
 	}
@@ -126,7 +126,7 @@ func (c *chaos) step() {
 			c.kills++
 			c.w.Kill()
 		}
-		time.Sleep(time.Duration(pick(30)) * time.Second)
+		pass(time.Duration(pick(30)) * time.Second)
 		c.w.Start()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -64,3 +65,6 @@ func TestLedgerFindsSecrets(t *testing.T) {
 		}
 	}
 }
+
+// pass lets virtual time go by; it is for tests inside a bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -51,7 +51,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 		w := storyteller(t)
 		w.Freeze(1000, false)
 		w.Telegram.UserSays(alice, alice, question)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		calls = w.Calls()
 		checkAnsweredOnce(t, w, []string{firstPart, secondPart}, orderly)
 	})
@@ -68,13 +68,13 @@ func TestKilledAtEveryCall(t *testing.T) {
 					w.Freeze(n+1, end == lost)
 					w.Telegram.UserSays(alice, alice, question)
 					for range 600 {
-						if time.Sleep(100 * time.Millisecond); w.Calls() > n {
+						if pass(100 * time.Millisecond); w.Calls() > n {
 							break
 						}
 					}
 					w.Kill()
 					w.Start()
-					time.Sleep(10 * time.Minute)
+					pass(10 * time.Minute)
 					checkAnsweredOnce(t, w, []string{firstPart, secondPart}, end)
 					shown.add(name, w.Outputs())
 				})
@@ -96,7 +96,7 @@ func storyteller(t *testing.T) *drill.World {
 // settle waits until the bot has connected.
 func settle(t *testing.T, w *drill.World) {
 	t.Helper()
-	time.Sleep(time.Second)
+	pass(time.Second)
 	synctest.Wait()
 	if len(w.Telegram.Calls("getUpdates")) == 0 {
 		t.Fatal("the bot did not connect")
@@ -163,10 +163,10 @@ func TestStoppedWhileWorking(t *testing.T) {
 				w.Start()
 				settle(t, w)
 				w.Telegram.UserSays(alice, alice, question)
-				time.Sleep(at)
+				pass(at)
 				w.Stop()
 				w.Start()
-				time.Sleep(5 * time.Minute)
+				pass(5 * time.Minute)
 				checkAnsweredOnce(t, w, []string{"the whole answer"}, orderly)
 				if n := len(w.Telegram.Sent(alice)); n != 1 {
 					t.Errorf("%d messages", n)
@@ -190,9 +190,9 @@ func TestQueuedWhileDown(t *testing.T) {
 		for _, text := range []string{"one", "two", "three"} {
 			w.Telegram.UserSays(alice, alice, text)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.Start()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		var got []string
 		for _, m := range w.Telegram.Sent(alice) {
 			got = append(got, m.Text)

@@ -12,7 +12,7 @@ import (
 )
 
 // tokens are the variables that config.example.yaml refers to.
-var tokens = []string{"ANTHROPIC_API_KEY", "sk-ant-example", "TELEGRAM_BOT_TOKEN", "1:example", "TELEGRAM_OPS_TOKEN", "2:example", "BOT_GATEWAY_TOKEN", "0123456789abcdef"}
+var tokens = []string{"ANTHROPIC_API_KEY", "sk-ant-example", "TELEGRAM_BOT_TOKEN", "1:example", "TELEGRAM_OPS_TOKEN", "2:example"}
 
 func example(t *testing.T) []byte {
 	t.Helper()

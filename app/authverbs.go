@@ -245,28 +245,38 @@ func AuthOrderClear(ctx context.Context, o Options, std Std, agent, provider str
 // AuthEnable is `bot auth enable`: it clears what keeps a profile, or all of a provider, from use.
 func AuthEnable(ctx context.Context, o Options, std Std, agent, what string) int {
 	return withStore(ctx, o, std, agent, func(s *authstore.Store) error {
-		snap, err := s.Snapshot(ctx)
-		if err != nil {
-			return err
-		}
-		ids := map[llm.ProfileID]bool{}
-		for k := range snap.Health {
-			if string(k.Profile) == what || k.Profile.Provider() == llm.NormalizeProvider(what) {
-				ids[k.Profile] = true
-			}
-		}
-		if len(ids) == 0 {
-			fmt.Fprintf(std.Out, "Nothing is recorded against %s.\n", what)
-			return nil
-		}
-		for _, id := range slices.Sorted(maps.Keys(ids)) {
-			if err := s.ClearHealth(ctx, id); err != nil {
-				return err
-			}
+		ids, err := clearHealth(ctx, s, what)
+		for _, id := range ids {
 			fmt.Fprintf(std.Out, "%s is in use again.\n", id)
 		}
-		return nil
+		if err == nil && len(ids) == 0 {
+			fmt.Fprintf(std.Out, "Nothing is recorded against %s.\n", what)
+		}
+		return err
 	})
+}
+
+// clearHealth forgets what is recorded against a profile, or against all profiles of a provider, and returns the cleared
+// ones in order.
+func clearHealth(ctx context.Context, s *authstore.Store, what string) ([]llm.ProfileID, error) {
+	snap, err := s.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[llm.ProfileID]bool{}
+	for k := range snap.Health {
+		if string(k.Profile) == what || k.Profile.Provider() == llm.NormalizeProvider(what) {
+			ids[k.Profile] = true
+		}
+	}
+	var cleared []llm.ProfileID
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		if err := s.ClearHealth(ctx, id); err != nil {
+			return cleared, err
+		}
+		cleared = append(cleared, id)
+	}
+	return cleared, nil
 }
 
 // AuthRemove is `bot auth remove`.

@@ -12,6 +12,7 @@ import (
 	"understudy/config"
 	"understudy/failover/policy"
 	"understudy/llm"
+	"understudy/provider/sim"
 	"understudy/reply"
 )
 
@@ -42,10 +43,39 @@ func (a *App) commandDeps() commands.Deps {
 		Zone: func(agent string) *time.Location { return a.cfg().Agent(agent).Timezone },
 	}
 	if a.current.Load().hasSim() {
-		d.Sim = a.sim.Run
+		d.Sim = a.playTrouble
 	}
 	return d
 }
+
+// playTrouble is the command /sim. The offline models share one key, like any two models of a provider, so what is wrong
+// with the key stops both; and the end of a played trouble is also the end of the rest that it earned.
+func (a *App) playTrouble(ctx context.Context, agent, args string) (string, error) {
+	text, err := a.sim.Run(args)
+	if err != nil {
+		return "", err
+	}
+	c, err := sim.ParseCommand(args)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case c.Verb == sim.VerbOK:
+		store, err := a.auth.get(ctx, agent)
+		if err != nil {
+			return "", err
+		}
+		if _, err := clearHealth(ctx, store, sim.Provider); err != nil {
+			return "", err
+		}
+	case c.Verb == sim.VerbFail && slices.Contains(keyTroubles, c.Kind):
+		text += "\nThis is about the key, and both models use the same one: expect them to rest together, until `/sim ok`."
+	}
+	return text, nil
+}
+
+// keyTroubles stop a key for every model.
+var keyTroubles = []llm.Reason{llm.ReasonAuth, llm.ReasonAuthPermanent, llm.ReasonBilling}
 
 // health is what is known about an agent's credentials.
 func (a *App) health(ctx context.Context, agent string) (policy.Snapshot, error) {

@@ -104,3 +104,37 @@ func verb(t *testing.T, o app.Options, f func(context.Context, app.Options, app.
 func status(ctx context.Context, o app.Options, std app.Std) int {
 	return app.RemoteStatus(ctx, o, std, false)
 }
+
+// TestPlayedTroubleEnds breaks the key of the offline models and mends it: `/sim … ok` promises that the lead is back, so
+// the rest that the key earned meanwhile ends with it.
+func TestPlayedTroubleEnds(t *testing.T) {
+	for _, trouble := range []string{"billing", "auth"} {
+		t.Run(trouble, func(t *testing.T) {
+			dir := t.TempDir()
+			o := app.Options{Version: "test", Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler), Env: func(name string) (string, bool) {
+				v, ok := map[string]string{"OPENCLAW_STATE_DIR": dir, "OLLAMA_HOST": "127.0.0.1:1"}[name]
+				return v, ok
+			}}
+			in, err := os.CreateTemp(t.TempDir(), "typed")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			if _, err := in.WriteString("/sim lead " + trouble + "\nhello\n/sim lead ok\nback?\n"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := in.Seek(0, io.SeekStart); err != nil {
+				t.Fatal(err)
+			}
+			var out, notes bytes.Buffer
+			// One message found no answer, and a script wants to know.
+			if code := app.Chat(t.Context(), o, app.Std{In: in, Out: &out, Err: &notes}, "main"); code != app.ExitFailed {
+				t.Errorf("exit %d: %s", code, notes.String())
+			}
+			_, rest, broken := strings.Cut(out.String(), "None of the models could answer")
+			if !strings.Contains(out.String(), "both models use the same one") || !broken || !strings.Contains(rest, "You said: “back?”") {
+				t.Errorf("%s\n%s", out.String(), notes.String())
+			}
+		})
+	}
+}

@@ -16,7 +16,7 @@ func catalogue(withSim bool) []Spec {
 		specs = append(specs, Spec{
 			Name: "sim", Group: groupOperator, Usage: "[lead | understudy] [failure] [duration]", Owner: true,
 			Help:  "make the offline models fail, to watch the understudy step in",
-			About: "`/sim lead rate_limit 60s` makes the offline model `sim/lead` answer every request of the next minute with a rate limit. Exists only where the offline models are in use.",
+			About: "`/sim lead rate_limit 60s` makes the offline model `sim/lead` answer every request of the next minute with a rate limit. `/sim lead ok` ends that, and clears what the bot holds against the key meanwhile; `/sim ok` ends it for both models. `auth` and `billing` are about the key, which both models share: both rest, as they would at a real provider. Exists only where the offline models are in use.",
 			run:   (*Registry).simulate,
 		})
 	}

@@ -77,8 +77,8 @@ type Deps struct {
 	// Endpoint returns the host and the API family of a provider, for /model status; nil or "" =
 	// unknown.
 	Endpoint func(provider string) (host, api string)
-	// Sim steers the offline models; nil where there are none.
-	Sim func(args string) (string, error)
+	// Sim steers the offline models for an agent; nil where there are none.
+	Sim func(ctx context.Context, agent, args string) (string, error)
 	// Problems lists what the operator should know: a reload that failed, a store that cannot be
 	// read. nil = nothing.
 	Problems func(ctx context.Context) []string

@@ -54,7 +54,7 @@ func FuzzMatch(f *testing.F) {
 	for _, s := range []string{"/model gee", "/think: high", "/new a\nb", "/", "/é", "/model:\xff", " /ID\u2003x", "/sim", "/STOP\r\n"} {
 		f.Add(s)
 	}
-	reg := commands.New(commands.Deps{Sim: func(string) (string, error) { return "", nil }})
+	reg := commands.New(commands.Deps{Sim: func(context.Context, string, string) (string, error) { return "", nil }})
 	f.Fuzz(func(t *testing.T, text string) {
 		inv, ok := reg.Match(text)
 		if !ok {
@@ -77,7 +77,7 @@ func FuzzMatch(f *testing.F) {
 }
 
 func TestHelp(t *testing.T) {
-	withSim := func(d *commands.Deps) { d.Sim = func(string) (string, error) { return "", nil } }
+	withSim := func(d *commands.Deps) { d.Sim = func(context.Context, string, string) (string, error) { return "", nil } }
 	w := newWorld(t, withSim)
 	golden(t, "help", w.run(direct(), "/help").Text)
 	golden(t, "help_model", w.run(direct(), "/help model").Text)
@@ -92,14 +92,14 @@ func TestHelp(t *testing.T) {
 }
 
 func TestReferenceIsFresh(t *testing.T) {
-	all := commands.New(commands.Deps{Sim: func(string) (string, error) { return "", nil }})
+	all := commands.New(commands.Deps{Sim: func(context.Context, string, string) (string, error) { return "", nil }})
 	compareFile(t, filepath.Join("..", "docs", "commands.md"), commands.Markdown(all.Specs()))
 }
 
 // TestSpecsAreComplete holds every command to what menus and documents need.
 func TestSpecsAreComplete(t *testing.T) {
 	seen := map[string]bool{}
-	for _, s := range commands.New(commands.Deps{Sim: func(string) (string, error) { return "", nil }}).Specs() {
+	for _, s := range commands.New(commands.Deps{Sim: func(context.Context, string, string) (string, error) { return "", nil }}).Specs() {
 		for _, name := range append([]string{s.Name}, s.Aliases...) {
 			if seen[name] || name != strings.ToLower(name) || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" || len(name) > 32 {
 				t.Errorf("/%s is taken twice, or cannot stand in a menu", name)
@@ -126,7 +126,7 @@ func TestPermissions(t *testing.T) {
 	for _, kind := range []chat.Kind{chat.Direct, chat.Group, chat.Room} {
 		for _, owner := range []bool{true, false} {
 			w := newWorld(t, func(d *commands.Deps) {
-				d.Sim = func(string) (string, error) { return "done", nil }
+				d.Sim = func(context.Context, string, string) (string, error) { return "done", nil }
 				d.Channels = func() []commands.Channel { return []commands.Channel{{"telegram/bot", "connected"}} }
 				d.Problems = func(context.Context) []string { return []string{"reload failed"} }
 			})
@@ -159,7 +159,7 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	names := map[string]bool{}
-	for _, s := range commands.New(commands.Deps{Sim: func(string) (string, error) { return "", nil }}).Specs() {
+	for _, s := range commands.New(commands.Deps{Sim: func(context.Context, string, string) (string, error) { return "", nil }}).Specs() {
 		if s.Owner {
 			names[s.Name] = true
 		}

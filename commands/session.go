@@ -179,8 +179,8 @@ func (r *Registry) whoami(_ context.Context, c Call, _ string) (Reply, error) {
 	return Reply{Text: strings.Join(append(lines, "owner: "+owner), "\n")}, nil
 }
 
-func (r *Registry) simulate(_ context.Context, _ Call, args string) (Reply, error) {
-	text, err := r.deps.Sim(args)
+func (r *Registry) simulate(ctx context.Context, c Call, args string) (Reply, error) {
+	text, err := r.deps.Sim(ctx, c.Agent, args)
 	if err != nil {
 		return Reply{Text: err.Error()}, nil
 	}

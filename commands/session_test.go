@@ -254,7 +254,7 @@ func TestWhoami(t *testing.T) {
 
 func TestSim(t *testing.T) {
 	w := newWorld(t, func(d *commands.Deps) {
-		d.Sim = func(args string) (string, error) {
+		d.Sim = func(_ context.Context, _, args string) (string, error) {
 			if args == "" {
 				return "", errors.New("say what")
 			}
@@ -298,7 +298,7 @@ func (brokenSessions) Decisions(context.Context, string, int) ([]session.Decisio
 // TestPanickingCommandReplies: a fault in one command neither ends the bot nor leaves the sender
 // without a reply.
 func TestPanickingCommandReplies(t *testing.T) {
-	w := newWorld(t, func(d *commands.Deps) { d.Sim = func(string) (string, error) { panic("out of bounds") } })
+	w := newWorld(t, func(d *commands.Deps) { d.Sim = func(context.Context, string, string) (string, error) { panic("out of bounds") } })
 	inv, ok := w.reg.Match("/sim lead")
 	if !ok {
 		t.Fatal("/sim is unknown")

@@ -255,7 +255,10 @@ type memStore struct {
 func (m *memStore) Snapshot(context.Context) (policy.Snapshot, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return policy.Snapshot{Profiles: m.profiles, Orders: m.orders, Health: maps.Clone(m.rows), LastProbe: maps.Clone(m.probes)}, m.broken
+	if m.broken != nil {
+		return policy.Snapshot{}, m.broken // as the real store does
+	}
+	return policy.Snapshot{Profiles: m.profiles, Orders: m.orders, Health: maps.Clone(m.rows), LastProbe: maps.Clone(m.probes)}, nil
 }
 
 func (m *memStore) Credential(_ context.Context, id llm.ProfileID) (llm.Credential, error) {

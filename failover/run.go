@@ -19,6 +19,7 @@ const maxRestarts = 2
 type Runner struct {
 	deps     Deps
 	cache    skipCache
+	known    sync.Map // agent → policy.Snapshot, the last that could be read
 	sleepers sleepers
 }
 
@@ -80,6 +81,7 @@ func (r *Runner) Begin(ctx context.Context, p Plan, h Host) *Run {
 	}
 	run.state.Started = now
 	run.state.Chain = run.candidates(p)
+	run.told = p.Quiet
 	run.checkPin(ctx, now)
 	if !p.Quiet {
 		run.overload = r.deps.Clock.AfterFunc(policy.NoticeAfter, run.maybeStillRetrying)
@@ -179,15 +181,26 @@ func fitsLater(p Plan, models Models) bool {
 	})
 }
 
+// lastKnown is the newest snapshot of an agent's store that could be read.
+func (r *Runner) lastKnown(agent string) policy.Snapshot {
+	s, _ := r.known.Load(agent)
+	snap, _ := s.(policy.Snapshot)
+	return snap
+}
+
 // refresh brings health, throttles and profile orders up to date.
 func (run *Run) refresh(ctx context.Context, now time.Time) {
 	var snap policy.Snapshot
 	if run.store != nil {
 		s, err := run.store.Snapshot(ctx)
-		if err != nil {
+		if err == nil {
+			snap = s
+			run.runner.known.Store(run.plan.Agent, s)
+		} else {
+			// A file that is locked for a moment must not look like a bot without credentials or windows.
 			run.log(ctx).WarnContext(ctx, "auth_store_unavailable", "error", err.Error())
+			snap = run.runner.lastKnown(run.plan.Agent)
 		}
-		snap = s
 	}
 	models := run.runner.deps.Models()
 	run.state.Health, run.state.LastProbe = snap.Health, snap.LastProbe
@@ -416,7 +429,7 @@ func (run *Run) ended(ctx context.Context, cause error) error {
 func (run *Run) maybeStillRetrying() {
 	run.mu.Lock()
 	defer run.mu.Unlock()
-	if run.over || run.told || run.plan.Quiet || len(run.trail) == 0 || run.clock().Since(run.begun) < policy.NoticeAfter {
+	if run.over || run.told || len(run.trail) == 0 || run.clock().Since(run.begun) < policy.NoticeAfter {
 		return
 	}
 	for _, r := range run.trail {

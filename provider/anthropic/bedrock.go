@@ -121,6 +121,7 @@ func (b *Bedrock) refused(ctx context.Context, err error) *llm.Error {
 	e := b.client.spec.Fail(ctx, ev)
 	switch {
 	case ctx.Err() != nil:
+		return e // ended by us: the cause tells why
 	case passing:
 		e.NotSent = e.Reason == llm.ReasonTimeout
 	default:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -24,9 +23,6 @@ const (
 	betaFallback = sdk.AnthropicBetaServerSideFallback2026_07_01
 	betaOAuth    = "oauth-2025-04-20" // bearer tokens of a sign-in or of `claude setup-token`
 )
-
-// maxErrorBody is how much of an error response is read.
-const maxErrorBody = 64 << 10
 
 // Client asks one host. It holds no credential and is safe for concurrent use.
 type Client struct {
@@ -80,7 +76,6 @@ func (c *Client) send(ctx context.Context, req llm.Request, fallback bool, rec *
 	var res *http.Response
 	opts = append(opts,
 		option.WithHTTPClient(rec.HTTPClient()),
-		option.WithMiddleware(boundErrors),
 		option.WithResponseInto(&res),
 	)
 	var err error
@@ -107,18 +102,6 @@ func (c *Client) send(ctx context.Context, req llm.Request, fallback bool, rec *
 		return nil, errors.New("no response")
 	}
 	return res, nil
-}
-
-// boundErrors keeps the SDK, which reads error bodies whole, from reading without end.
-func boundErrors(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	if err == nil && res.StatusCode >= http.StatusBadRequest {
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(res.Body, maxErrorBody), res.Body}
-	}
-	return res, err
 }
 
 // plainOptions keep the SDK from everything that is decided elsewhere.

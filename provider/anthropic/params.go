@@ -27,7 +27,10 @@ type turn struct {
 // The cache is marked behind the tools, the system prompt and the last message, so that the next
 // turn of the same conversation reads what this one wrote.
 func (c *Client) params(req llm.Request, fallback bool) sdk.BetaMessageNewParams {
-	params := sdk.BetaMessageNewParams{Model: req.Model.Model, Tools: tools(req.Tools)}
+	params := sdk.BetaMessageNewParams{Model: req.Model.Model}
+	if c.spec.TakesTools(req.Model.Model) {
+		params.Tools = tools(req.Tools)
+	}
 	if strings.TrimSpace(req.System) != "" {
 		system := sdk.BetaTextBlockParam{Text: strings.ToValidUTF8(req.System, "\uFFFD")}
 		system.CacheControl = cached()

@@ -184,7 +184,11 @@ func (a *attempt) finish(st step) {
 func (a *attempt) take(st step) bool {
 	for _, ev := range st.events {
 		a.spoke = a.spoke || ev.Text != "" || ev.ToolCall != nil
-		if a.size += len(ev.Text); a.size > maxWhole { // a broken host may never end
+		a.size += len(ev.Text)
+		if r := ev.Reasoning; r != nil {
+			a.size += len(r.Text) + len(r.Opaque)
+		}
+		if a.size > maxWhole { // a broken host may never end
 			a.fail(provider.Evidence{Err: errTooLong})
 			return false
 		}

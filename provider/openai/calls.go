@@ -19,7 +19,7 @@ const (
 
 var (
 	errBrokenCall   = errors.New("the arguments of a tool call are not a JSON object")
-	errTooManyCalls = fmt.Errorf("more than %d tool calls, or arguments longer than %d MB", maxCalls, maxArguments>>20)
+	errTooManyCalls = fmt.Errorf("more than %d tool calls, or arguments of more than %d MB", maxCalls, maxArguments>>20)
 )
 
 // callDelta is a piece of a tool call.
@@ -36,6 +36,7 @@ type callDelta struct {
 // calls assembles tool calls. Nothing of a call is given out before it is complete.
 type calls struct {
 	list     []*partialCall
+	size     int // of all arguments
 	overflow bool
 }
 
@@ -70,7 +71,7 @@ func (c *calls) add(d callDelta) bool {
 		p.extra = d.Extra
 	}
 	args := argumentsOf(d.Function.Arguments)
-	if p.args.Len()+len(args) > maxArguments {
+	if c.size += len(args); c.size > maxArguments {
 		c.overflow = true
 		return false
 	}

@@ -75,6 +75,7 @@ func (s *Store) refreshed(ctx context.Context, id llm.ProfileID) (llm.Credential
 	if f.err != nil {
 		return llm.Credential{}, f.err
 	}
+	s.hide(f.p) // it may be what another process renewed
 	return f.p.credential(), nil
 }
 

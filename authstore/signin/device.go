@@ -87,7 +87,12 @@ func (c *Client) device(ctx context.Context) (deviceAnswer, error) {
 	if c.provider.Audience != "" {
 		form.Set("audience", c.provider.Audience)
 	}
+	ctx, cancel := c.clock.WithTimeout(ctx, answerWithin, errSilent)
+	defer cancel()
 	status, body, err := c.oauth.Post(ctx, c.provider.DeviceURL, form)
+	if err != nil && ctx.Err() != nil {
+		return deviceAnswer{}, context.Cause(ctx)
+	}
 	if err != nil {
 		return deviceAnswer{}, err
 	}

@@ -89,7 +89,7 @@ func loadFile(path string, opts Options) (*Config, []Warning, error) {
 	case err != nil:
 		return fail("it cannot be read: "+reasonOf(err), "")
 	}
-	if env, _ := ReadEnv(opts.env()); opts.Path == "" && !sameFile(path, filepath.Join(env.StateDir, FileName)) {
+	if env, _ := ReadEnv(opts.env()); opts.Path == "" && (env.StateDir == "" || !sameFile(path, filepath.Join(env.StateDir, FileName))) {
 		opts.distrust = distrust(info)
 	}
 	c, warnings, err := parse(path, data, opts)

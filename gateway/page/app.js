@@ -116,12 +116,13 @@ async function newChat() {
   await guarded(async () => open(await api.newSession()));
 }
 
+// starts over with what the bot has; the ids and revisions of another process mean nothing in this one
 async function reload() {
   await guarded(async () => {
     const [list, commands] = await Promise.all([api.sessions(), api.commands()]);
     store.setSessions(list);
     composer.commands = commands;
-    for (const room of store.rooms.values()) room.loaded = false;
+    for (const room of store.rooms.values()) room.forget();
     $("app").hidden = false;
     $("sign-in").hidden = true;
     if (store.current) await load(store.current);

@@ -95,6 +95,13 @@ class Room {
     this.messages = this.messages.filter((m) => m.id !== id);
   }
 
+  /** Begins again, as before the first snapshot; what the bot has not confirmed and the draft stay. */
+  forget() {
+    this.loaded = false;
+    this.messages = [];
+    this.gone.clear();
+  }
+
   /** Takes a snapshot; what happened after it was taken stays. */
   load({ messages, cursor, session }) {
     const later = this.messages.filter((m) => m.rev > cursor);

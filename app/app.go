@@ -43,6 +43,8 @@ type App struct {
 	watcher *config.Watcher
 	sim     *sim.Sim
 
+	reloading sync.Mutex // held from reading a configuration until it is in use
+
 	db       *sqlite.DB
 	sessions *session.Store
 	auth     stores

@@ -10,15 +10,17 @@ import (
 
 // reload reads the configuration again at once, for the control socket.
 func (a *App) reload(ctx context.Context) error {
+	a.reloading.Lock() // an older file must not overtake a newer one
+	defer a.reloading.Unlock()
 	cfg, warnings, err := config.Load(loadOptions(a.opts))
 	return a.replace(ctx, config.Change{Config: cfg, Warnings: warnings, Err: err})
 }
 
 // apply takes what the watcher found.
 func (a *App) apply(c config.Change) {
-	if err := a.replace(context.Background(), c); err == nil {
-		return
-	}
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	_ = a.replace(context.Background(), c) // it is logged and shown in /status
 }
 
 // replace swaps the configuration, whole or not at all: a bad one keeps the old one and says why in
@@ -60,6 +62,10 @@ func needsRestart(old, cfg *config.Config) string {
 		return "the state directory"
 	case !reflect.DeepEqual(old.Gateway, cfg.Gateway):
 		return "gateway"
+	case old.Logging != cfg.Logging:
+		return "logging"
+	case old.Agents.Defaults.MaxConcurrent != cfg.Agents.Defaults.MaxConcurrent:
+		return "agents.defaults.maxConcurrent"
 	case !sameAccounts(old, cfg):
 		return "channels.telegram"
 	}

@@ -113,7 +113,7 @@ func causeText(e *failover.AttemptError, ref llm.ModelRef, v view) string {
 }
 
 func internalText(v view) string {
-	return fmt.Sprintf("⚠️ Something went wrong on my side; no model is to blame. Reference: %s.", v.reference)
+	return fmt.Sprintf("⚠️ Something went wrong on my side; no model is to blame. Please try again. Reference: %s.", v.reference)
 }
 
 // again says when something is tried again, if that is known.
@@ -193,6 +193,8 @@ func summaryText(e *failover.FallbackSummaryError, v view) string {
 	b.WriteString(".")
 	credentials := reasons[llm.ReasonAuth] || reasons[llm.ReasonAuthPermanent] || reasons[llm.ReasonBilling]
 	switch {
+	case onlyUnfit(reasons):
+		b.WriteString(" Choose another one with /model; /models lists what there is.")
 	case until(e.SoonestExpiry, v) != "":
 		fmt.Fprintf(&b, " The first is expected back%s.", until(e.SoonestExpiry, v))
 	case !credentials:
@@ -257,4 +259,14 @@ func clip(s string) string {
 	}
 	r := []rune(s)
 	return string(r[:maxErrorText-1]) + "…"
+}
+
+// onlyUnfit reports whether waiting cannot help: no model can take the message, or is there at all.
+func onlyUnfit(reasons map[llm.Reason]bool) bool {
+	for r := range reasons {
+		if r != llm.ReasonCapability && r != llm.ReasonModelNotFound {
+			return false
+		}
+	}
+	return len(reasons) > 0
 }

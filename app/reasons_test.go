@@ -3,7 +3,6 @@ package app_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -157,13 +156,7 @@ func (f failing) stage(t *testing.T, network bool, model string) *drill.World {
 	t.Helper()
 	o := drill.Options{Network: network, Config: "agents: {defaults: {userTimezone: UTC, model: " + model + "}}\n"}
 	if f.refused {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		nobody := l.Addr().String()
-		_ = l.Close()
-		o.Unreachable = "http://" + nobody
+		o.Unreachable = "http://127.0.0.1:1"
 	}
 	w := drill.New(t, o)
 	_, id, _ := strings.Cut(f.primary, "/")

@@ -197,6 +197,9 @@ func withPairing(ctx context.Context, o Options, std Std, f func(*config.Config,
 	if err != nil {
 		return fail(std, err)
 	}
+	if cfg.Env.StateDir == "" {
+		return fail(std, errNoState)
+	}
 	db, err := sqlite.Open(ctx, filepath.Join(cfg.Env.StateDir, "state", "bot.sqlite"), sqlite.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return fail(std, err)

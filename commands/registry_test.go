@@ -77,7 +77,9 @@ func FuzzMatch(f *testing.F) {
 }
 
 func TestHelp(t *testing.T) {
-	withSim := func(d *commands.Deps) { d.Sim = func(context.Context, string, string) (string, error) { return "", nil } }
+	withSim := func(d *commands.Deps) {
+		d.Sim = func(context.Context, string, string) (string, error) { return "", nil }
+	}
 	w := newWorld(t, withSim)
 	golden(t, "help", w.run(direct(), "/help").Text)
 	golden(t, "help_model", w.run(direct(), "/help model").Text)

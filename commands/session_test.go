@@ -298,7 +298,9 @@ func (brokenSessions) Decisions(context.Context, string, int) ([]session.Decisio
 // TestPanickingCommandReplies: a fault in one command neither ends the bot nor leaves the sender
 // without a reply.
 func TestPanickingCommandReplies(t *testing.T) {
-	w := newWorld(t, func(d *commands.Deps) { d.Sim = func(context.Context, string, string) (string, error) { panic("out of bounds") } })
+	w := newWorld(t, func(d *commands.Deps) {
+		d.Sim = func(context.Context, string, string) (string, error) { panic("out of bounds") }
+	})
 	inv, ok := w.reg.Match("/sim lead")
 	if !ok {
 		t.Fatal("/sim is unknown")

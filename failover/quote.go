@@ -12,7 +12,7 @@ import (
 // message by chance.
 const leastQuote = 8
 
-// discreet returns a failure whose message quotes nothing of the conversation. The failure itself
+// discreet returns a failure whose message repeats no line of the conversation from its beginning. The failure itself
 // may belong to others too and is not changed.
 func discreet(e *llm.Error, conversation []llm.Message) *llm.Error {
 	message := unquoted(e.Message, conversation)
@@ -29,11 +29,25 @@ func discreet(e *llm.Error, conversation []llm.Message) *llm.Error {
 // (spec/failover.md §15).
 func unquoted(message string, conversation []llm.Message) string {
 	for _, m := range conversation {
-		for line := range strings.Lines(m.PlainText()) {
-			line = strings.TrimSpace(line)
-			if n := quoted(message, line); n > 0 {
-				message = strings.ReplaceAll(message, line[:n], "[…]")
+		message = without(message, m.PlainText())
+		for _, p := range m.Parts {
+			if p.ToolResult != nil {
+				message = without(message, p.ToolResult.Text)
 			}
+			if p.ToolCall != nil {
+				message = without(message, string(p.ToolCall.Input))
+			}
+		}
+	}
+	return message
+}
+
+// without returns message without what it quotes of a text, line by line.
+func without(message, text string) string {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if n := quoted(message, line); n > 0 {
+			message = strings.ReplaceAll(message, line[:n], "[…]")
 		}
 	}
 	return message

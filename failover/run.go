@@ -305,8 +305,8 @@ func (run *Run) afterFailed(ctx context.Context, x policy.Try, f *llm.Error, req
 	if _, stop := d.(policy.Stop); stop {
 		return d, nil
 	}
-	if _, err := run.followSwitch(ctx); err != nil {
-		return nil, err
+	if changed, err := run.followSwitch(ctx); err != nil || !changed {
+		return d, err
 	}
 	return run.next(ctx), nil
 }

@@ -124,15 +124,6 @@ func Terminal(r llm.Reason) bool {
 // Advances reports whether another candidate would be tried after a failure of this kind.
 func Advances(r llm.Reason) bool { return !Terminal(r) }
 
-// Transient reports whether a cooldown of this kind may be over before its time (spec §8.3).
-func Transient(r llm.Reason) bool {
-	switch r {
-	case llm.ReasonAuth, llm.ReasonAuthPermanent, llm.ReasonBilling:
-		return false
-	}
-	return true
-}
-
 // hardness orders reasons for ties (spec §8.3, last point): the harder one wins.
 func hardness(r llm.Reason) int {
 	switch r {

@@ -81,8 +81,7 @@ func (j *job) submit(ctx context.Context, t session.Task) {
 		j.cancelTyping() // it stays in the journal for the next start
 	default:
 		j.cancelTyping()
-		j.say(ctx, chat.Error, textBusy)
-		j.failed(ctx, err)
+		j.failed(ctx, err, j.say(ctx, chat.Error, textBusy))
 	}
 }
 
@@ -93,8 +92,7 @@ func (j *job) dropped(cause error) {
 	switch {
 	case errors.Is(cause, llm.ErrShutdown): // it stays in the journal for the next start
 	case errors.Is(cause, session.ErrFull):
-		j.say(ctx, chat.Error, textBusy)
-		j.failed(ctx, cause)
+		j.failed(ctx, cause, j.say(ctx, chat.Error, textBusy))
 	default:
 		j.done(ctx, 0)
 	}
@@ -125,8 +123,7 @@ func (j *job) run(ctx context.Context) {
 	switch {
 	case err != nil:
 		j.a.log.ErrorContext(ctx, "turn_not_delivered", "turn", j.turn, "error", err.Error())
-		j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn)) // needs no outbox, which may be what failed
-		j.failed(ctx, err)
+		j.failed(ctx, err, j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn))) // needs no outbox, which may be what failed
 	case o.Status == reply.Interrupted:
 		j.finished(0) // the next start runs it again
 	case o.Status == reply.Answered, o.Status == reply.Failed:
@@ -153,7 +150,8 @@ func (j *job) command(ctx context.Context, inv commands.Invocation) {
 		return
 	}
 	if _, _, err := j.a.sessions.Ensure(ctx, session.Seed{Key: j.key, AgentID: j.agent, Parent: j.parent, Address: j.in.Address}); err != nil {
-		j.failed(ctx, err)
+		j.a.log.ErrorContext(ctx, "session_not_stored", "turn", j.turn, "error", err.Error())
+		j.failed(ctx, err, j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn)))
 		return
 	}
 	r := j.a.commands.Run(ctx, inv, commands.Call{Agent: j.agent, Key: j.key, Parent: j.parent, To: j.in.Address, In: j.in, Owner: j.owner})
@@ -166,6 +164,7 @@ func (j *job) command(ctx context.Context, inv commands.Invocation) {
 		}
 		if err := j.a.delivery.Send(ctx, o); err != nil {
 			j.a.log.ErrorContext(ctx, "command_reply_not_sent", "turn", j.turn, "error", err.Error())
+			said = j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn))
 		}
 	}
 	if r.Follow == "" {
@@ -177,12 +176,17 @@ func (j *job) command(ctx context.Context, inv commands.Invocation) {
 	follow.queueTurn(ctx)
 }
 
-// say sends a text about the message outside a turn.
-func (j *job) say(ctx context.Context, class chat.Class, text string) {
+// say sends a text about the message outside a turn and returns how many replies that makes: a notice is none.
+func (j *job) say(ctx context.Context, class chat.Class, text string) int {
 	err := j.a.delivery.Send(ctx, chat.Outbound{To: j.in.Address, Class: class, Markdown: text, ReplyTo: j.in.ID, TurnID: j.turn})
 	if err != nil {
 		j.a.log.ErrorContext(ctx, "message_not_sent", "turn", j.turn, "error", err.Error())
+		return 0
 	}
+	if class == chat.Notice {
+		return 0
+	}
+	return 1
 }
 
 func (j *job) done(ctx context.Context, replies int) {
@@ -192,11 +196,11 @@ func (j *job) done(ctx context.Context, replies int) {
 	j.finished(replies)
 }
 
-func (j *job) failed(ctx context.Context, why error) {
+func (j *job) failed(ctx context.Context, why error, replies int) {
 	if err := j.a.inbound.Failed(ctx, j.seq, why); err != nil {
 		j.a.log.ErrorContext(ctx, "journal_not_written", "turn", j.turn, "error", err.Error())
 	}
-	j.finished(1)
+	j.finished(replies)
 }
 
 // finished tells the channels that show it that the work on a message has ended.

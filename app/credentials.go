@@ -41,9 +41,6 @@ func (a *App) openAuth(ctx context.Context, agent string, base *authstore.Store)
 	o := imports.Options{StateDir: a.state, Main: agent, Rules: policy.DefaultRules(), Now: a.opts.Clock.Now}
 	firstUse(ctx, store, o, a.log)
 	for _, r := range imports.Pending(ctx, o) {
-		if r.Status == imports.Empty {
-			continue // nothing that a command could take over
-		}
 		a.log.WarnContext(ctx, "credentials_to_import", "file", r.Source, "state", string(r.Status), "problem", r.Error, "command", importCommand)
 	}
 	return store, nil

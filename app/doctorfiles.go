@@ -70,7 +70,7 @@ func (d *doctor) files() {
 func private(path string) bool {
 	name := filepath.Base(path)
 	switch name {
-	case "credentials", "agents", "agent", "state", "oauth.json", "auth.json", "auth-profiles.json", "auth-state.json":
+	case "credentials", "agents", "agent", "state", "oauth.json", "auth.json", "auth-profiles.json", "auth-state.json", cookieKeyFile:
 		return true
 	}
 	return strings.Contains(name, ".sqlite") || strings.Contains(name, ".imported-")
@@ -90,7 +90,10 @@ func (d *doctor) mode(path string, info fs.FileInfo) {
 		d.warn("files", fix, "other users can reach %s (mode %04o)", path, perm)
 		return
 	}
-	if strings.Contains(filepath.Base(path), ".sqlite") {
+	if name := filepath.Base(path); strings.Contains(name, ".sqlite") {
+		if !strings.HasSuffix(name, ".sqlite") && !strings.HasSuffix(name, "-wal") && !strings.HasSuffix(name, "-shm") {
+			d.warn("files", fix, "other users can reach %s (mode %04o)", path, perm) // a copy; whose, is not for us to say
+		}
 		return // opening one of ours does it; another program's is not ours to change
 	}
 	if err := os.Chmod(path, want); err != nil {

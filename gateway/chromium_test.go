@@ -65,17 +65,20 @@ func openBrowser(t *testing.T) *browser {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	silent := make(chan struct{})
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
+		<-silent // its helpers, which hold standard error too, may still write into the profile
 		_ = cmd.Wait()
 	})
 	b := &browser{t: t, ctx: ctx, answers: map[int]chan reply{}}
-	b.attach(debugPort(t, stderr))
+	b.attach(debugPort(t, stderr, silent))
 	return b
 }
 
-// debugPort reads "DevTools listening on ws://127.0.0.1:PORT/…".
-func debugPort(t *testing.T, stderr interface{ Read([]byte) (int, error) }) string {
+// debugPort reads "DevTools listening on ws://127.0.0.1:PORT/…". It closes silent when the last process of the browser
+// has ended.
+func debugPort(t *testing.T, stderr interface{ Read([]byte) (int, error) }, silent chan<- struct{}) string {
 	t.Helper()
 	var text strings.Builder
 	buf := make([]byte, 1024)
@@ -85,6 +88,7 @@ func debugPort(t *testing.T, stderr interface{ Read([]byte) (int, error) }) stri
 		if _, rest, found := strings.Cut(text.String(), "ws://"); found && strings.Contains(rest, "\n") {
 			host, _, _ := strings.Cut(rest, "/")
 			go func() { // ends with the browser; it must not block on a full pipe
+				defer close(silent)
 				for err == nil {
 					_, err = stderr.Read(buf)
 				}
@@ -92,6 +96,7 @@ func debugPort(t *testing.T, stderr interface{ Read([]byte) (int, error) }) stri
 			return host
 		}
 		if err != nil {
+			close(silent)
 			t.Fatalf("chromium did not start: %s", text.String())
 		}
 	}

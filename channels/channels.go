@@ -7,6 +7,7 @@ package channels
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"understudy/chat"
@@ -14,12 +15,20 @@ import (
 
 // Sink takes what an adapter receives. Accept returns nil once the event is safely journalled (or
 // recognised as known or refused): only then may the adapter acknowledge it to the platform. An
-// error means "not stored": do not acknowledge, deliver it again later.
+// error means "not stored": do not acknowledge, deliver it again later. The one exception is a
+// *Refusal, which only a message with a Via gets: the event is dealt with, and the adapter tells the
+// person who waits for the interaction.
 type Sink interface {
 	Accept(ctx context.Context, m chat.Inbound) error
 	// Status reports a change of the connection, for /status, health and logs.
 	Status(s Status)
 }
+
+// Refusal tells the person behind an interaction why nothing will happen.
+type Refusal struct{ Text string }
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Text }
 
 // State is the state of an account's connection.
 type State string
@@ -75,10 +84,16 @@ type Traits struct {
 	// SilentNotices tells that pieces of class Notice can be sent without a sound.
 	SilentNotices bool
 
-	// Pace is the allowed rate to one destination; zero values mean unlimited. Global is the
-	// account's rate over all destinations, per second.
+	// Pace is the allowed rate to one conversation, over all its threads; zero values mean unlimited.
+	// Global is the account's rate over all conversations, per second.
 	Pace   Pace
 	Global float64
+	// GroupPace and GroupEditInterval are those of conversations of several people, where they
+	// differ; zero = the same.
+	GroupPace         Pace
+	GroupEditInterval time.Duration
+	// StreamInterval is the least time between two additions to a native stream (Streamer).
+	StreamInterval time.Duration
 }
 
 // Pace is a token bucket: Burst messages at once, then one every Every.
@@ -98,6 +113,9 @@ type Piece struct {
 	// ReplyTo is the message to reference; "" = none. The slot has already decided.
 	ReplyTo string
 	Silent  bool
+	// Via is the interaction to answer (chat.Inbound.Via), "" = none. For is the id of the person
+	// this is meant for: who may press its buttons, and who watches a native stream.
+	Via, For string
 	// Key is stable over retries of the same piece (at most 25 ASCII characters).
 	Key string
 }
@@ -131,6 +149,48 @@ type Typer interface {
 	TypingTTL() time.Duration
 }
 
+// Quieter is a Typer whose sign can be taken back before its TypingTTL.
+type Quieter interface {
+	Quiet(ctx context.Context, to chat.Address) error
+}
+
+// Reactor is an adapter that can put an emoji on a message and take it away. Emoji is a Unicode
+// emoji or the platform's own name for one. Both succeed when there is nothing to do.
+type Reactor interface {
+	React(ctx context.Context, to chat.Address, id, emoji string) error
+	Unreact(ctx context.Context, to chat.Address, id, emoji string) error
+}
+
+// Streamer is an adapter with messages that grow on the platform's side (Slack). Text is Markdown.
+// A stream that was started is always stopped; then its message can be edited like any other.
+type Streamer interface {
+	// Streams reports whether p.To and p.ReplyTo are a place where the platform streams.
+	Streams(p Piece) bool
+	// StartStream posts the first text and returns the message's id.
+	StartStream(ctx context.Context, p Piece) (id string, err error)
+	// AppendStream adds text at the end.
+	AppendStream(ctx context.Context, to chat.Address, id, text string) error
+	// StopStream ends the growth.
+	StopStream(ctx context.Context, to chat.Address, id string) error
+}
+
+// Webhook is an adapter that the platform calls over HTTP. The gateway serves it at Path, without
+// the page's guards: the handler itself proves who calls, bounds what it reads, and answers only once
+// the event is in the journal.
+type Webhook interface {
+	Path() string // "" = the account does not listen
+	ServeHTTP(w http.ResponseWriter, r *http.Request)
+}
+
+// Prober is an adapter that can check its access without connecting: for doctor and smoke tests. The
+// lines are fit for an operator and hold no secret.
+type Prober interface {
+	Probe(ctx context.Context) ([]Finding, error)
+}
+
+// Finding is one thing a Prober saw. Fix says what to do about it, "" = all is well.
+type Finding struct{ What, Fix string }
+
 // Fetcher is an adapter that can download an attachment of an authorised message, at most limit
 // bytes.
 type Fetcher interface {
@@ -147,6 +207,31 @@ type CommandInfo struct {
 	Name        string // without the slash
 	Description string
 	Args        string // usage of the arguments, "" = none
+	// Options are the arguments one by one, for platforms with fields; text that a person puts into
+	// them is joined by blanks. nil = one free text, if Args is not empty.
+	Options []CommandOption
+}
+
+// CommandOption is one argument of a command.
+type CommandOption struct {
+	Name, Description string
+	Required          bool
+	Choices           []string // all that is allowed; nil = free text
+	Complete          bool     // a Completer knows suggestions
+}
+
+// Completer suggests what may stand in an option, best first, for a person who has typed text so far.
+// It must be quick: people wait for every letter. It is asked for authorised people only.
+type Completer func(ctx context.Context, q Completion) []chat.Button
+
+// Completion is the question to a Completer.
+type Completion struct {
+	Address         chat.Address
+	Space           string
+	Sender          chat.Sender
+	Roles           []string
+	Command, Option string
+	Text            string
 }
 
 // Verdict is what a failed send means for the caller.

@@ -19,8 +19,26 @@ type Inbound struct {
 	Quote       string       `json:"quote,omitempty"`   // text of that message: untrusted
 	Mentioned   bool         `json:"mentioned,omitempty"`
 	At          time.Time    `json:"at"`
-	// Edited marks a new version of a message that was delivered before.
-	Edited bool `json:"edited,omitempty"`
+	// Edited marks a new version of a message that was delivered before, Deleted its removal.
+	Edited  bool `json:"edited,omitempty"`
+	Deleted bool `json:"deleted,omitempty"`
+
+	// Space is the server or workspace the conversation belongs to (Discord guild, Slack team), for
+	// access rules; "" = none. Roles are the sender's roles there, by id.
+	Space string   `json:"space,omitempty"`
+	Roles []string `json:"roles,omitempty"`
+	// MentionsOthers tells that the message names somebody, and not the bot.
+	MentionsOthers bool `json:"mentionsOthers,omitempty"`
+	// Album groups messages that people sent as one (Telegram's media groups); "" = alone.
+	Album string `json:"album,omitempty"`
+	// Via is the handle of a waiting interaction (native command, pressed button) through which
+	// the platform wants the reply; "" = an ordinary message. Only the adapter knows what it means;
+	// it dies with the process or after the platform's time, then the reply is an ordinary message.
+	Via string `json:"via,omitempty"`
+	// Batched tells that several messages were merged into this one.
+	Batched bool `json:"batched,omitempty"`
+	// CatchUp marks a message that was found after a gap in the connection.
+	CatchUp bool `json:"catchUp,omitempty"`
 }
 
 // Attachment is a file in or out. Inbound files carry a Ref that only the adapter can fetch, so
@@ -47,13 +65,22 @@ type Outbound struct {
 	// Seq orders the parts of one turn and, with TurnID, makes the outbox row unique.
 	Seq int `json:"seq,omitempty"`
 	// Buttons are offered below the text where the channel has them; each stands for a command.
+	// For is the only person who may press them ("" = whoever may use the command).
 	Buttons []Button `json:"buttons,omitempty"`
+	For     string   `json:"for,omitempty"`
+	// Via is Inbound.Via of the message this replies to. A reply of class Command that has it is
+	// seen by the person who asked alone, where the channel can do that.
+	Via string `json:"via,omitempty"`
 }
 
-// Button is a press-to-send command, for example {"openai/gpt-5.5", "/model openai/gpt-5.5"}.
+// Button is a press-to-send command, for example {"openai/gpt-5.5", "/model openai/gpt-5.5"}. Many
+// buttons are shown as pages or as a selection; those of one Group stand together under its name.
 type Button struct {
 	Label   string `json:"label"`
 	Command string `json:"command"`
+	Group   string `json:"group,omitempty"`
+	// Chosen marks what is selected now.
+	Chosen bool `json:"chosen,omitempty"`
 }
 
 // Class is what kind of thing an Outbound is. Whether it may be spoken, takes the first-reply

@@ -144,7 +144,7 @@ func (h remoteHandler) commands(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	list := make([]command, 0, len(a.commands))
 	for _, c := range a.commands {
-		list = append(list, command(c))
+		list = append(list, command{c.Name, c.Description, c.Args})
 	}
 	a.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
@@ -297,7 +297,7 @@ func (r *remote) Commands(ctx context.Context) ([]channels.CommandInfo, error) {
 	}
 	infos := make([]channels.CommandInfo, 0, len(list))
 	for _, c := range list {
-		infos = append(infos, channels.CommandInfo(c))
+		infos = append(infos, channels.CommandInfo{Name: c.Name, Description: c.Description, Args: c.Args})
 	}
 	return infos, nil
 }

@@ -176,7 +176,7 @@ func (a *Adapter) serveCommands(w http.ResponseWriter, _ *http.Request) {
 	}
 	list := make([]command, 0, len(cmds))
 	for _, c := range cmds {
-		list = append(list, command(c))
+		list = append(list, command{c.Name, c.Description, c.Args})
 	}
 	reply(w, http.StatusOK, map[string]any{"commands": list})
 }

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"understudy/internal/emulate/pipe"
 )
 
 // Root is the API root of the in-memory server; any other host works as well.
@@ -41,7 +43,7 @@ type Server struct {
 	cfg    Config
 	botID  int64
 	http   *http.Server
-	pipes  *pipeListener
+	pipes  *pipe.Network
 	serves sync.WaitGroup
 	closed chan struct{}
 	once   sync.Once
@@ -75,7 +77,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg:       cfg,
-		pipes:     newPipeListener(),
+		pipes:     pipe.New(),
 		closed:    make(chan struct{}),
 		changed:   make(chan struct{}),
 		nextID:    cfg.FirstUpdate,
@@ -102,7 +104,7 @@ func (s *Server) Client() *http.Client {
 
 // Transport returns a new transport of that kind, with its own connections.
 func (s *Server) Transport() http.RoundTripper {
-	return &http.Transport{DialContext: s.pipes.dial, MaxIdleConnsPerHost: 256}
+	return s.pipes.Transport()
 }
 
 // Listen also serves on a free port of loopback and returns the API root.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 // Errors of Lanes.
 var (
 	ErrFull     = errors.New("too many messages wait in this conversation")
+	ErrDigested = errors.New("too many messages wait in this conversation: this one is kept in a line")
 	ErrDraining = errors.New("the bot is shutting down and takes no more work")
 )
 
@@ -67,17 +69,40 @@ type Task struct {
 	Front bool
 	// Preempt, if set, cancels the key's active run with this cause.
 	Preempt error
-	// DropOldest makes room in a full queue: the oldest waiting task that is not a Front one is
-	// dropped with ErrFull instead of refusing this one.
-	DropOldest bool
+	// Cap is how many tasks may wait before this one; 0 = LaneConfig.Cap. Drop says what gives way
+	// in a full queue; the zero value refuses this one. Digest is the line that stays of this task
+	// when DropSummarize takes it out.
+	Cap    int
+	Drop   DropPolicy
+	Digest string
+	// Batch joins tasks: waiting ones of equal, non-empty Batch that stand next to each other run
+	// as one when their turn comes. Steer also lets the run that is active take the task over
+	// (Take), if it is of the same Batch. Quiet lets a task that had to wait go on waiting until
+	// its batch has been quiet for so long.
+	Batch string
+	Steer bool
+	Quiet time.Duration
+	// Item is what the task is about, for RunAll, Take and Withdraw.
+	Item any
 
 	// Run does it. It must end soon after ctx does; context.Cause tells why it ended.
 	Run func(ctx context.Context)
+	// RunAll, if set, is called instead of Run: with the items of the whole batch.
+	RunAll func(ctx context.Context, w Work)
 	// Dropped is called instead of Run when the task leaves the queue unrun, with the cause:
-	// llm.ErrStopped, llm.ErrShutdown or ErrFull. It may be nil and must not block.
+	// llm.ErrStopped, llm.ErrShutdown, ErrFull or, if its Digest stays, ErrDigested. It may be nil
+	// and must not block.
 	Dropped func(cause error)
 
 	queued time.Time
+	waits  bool // the key was busy when it came
+}
+
+// Work is what a run is to do: the items of a batch in order of arrival, and one line for each task
+// that had to leave the queue before it.
+type Work struct {
+	Items   []any
+	Digests []string
 }
 
 // slowStart is how long a task may wait before the log says so.
@@ -91,6 +116,8 @@ const slowStart = 2 * time.Second
 //	Submit ──► queue of the key ──► ready (idle, has work) ──► running ──► ended
 //	                ▲                                                       │
 //	                └──────────── the next task of the key goes to the back ┘
+//
+// A key whose next task wants quiet rests, in no line, until its timer rings.
 type Lanes struct {
 	cfg   LaneConfig
 	clock clock.Clock
@@ -111,6 +138,9 @@ type lane struct {
 	active *Task
 	since  time.Time
 	cancel context.CancelCauseFunc
+	// rest is the timer of a key that waits for quiet, nil = it does not.
+	rest    *clock.Timer
+	digests []string // of what left the queue, for the next run
 }
 
 // NewLanes returns lanes without work. log may be nil.
@@ -127,7 +157,11 @@ func (l *Lanes) Submit(key string, t Task) error {
 	l.mu.Lock()
 	dropped, err := l.submit(key, &t)
 	l.mu.Unlock()
-	drop(dropped, ErrFull)
+	cause := ErrFull
+	if t.Drop == DropSummarize {
+		cause = ErrDigested
+	}
+	drop(dropped, cause)
 	return err
 }
 
@@ -144,15 +178,12 @@ func (l *Lanes) submit(key string, t *Task) (dropped []*Task, err error) {
 		n = &lane{key: key}
 	}
 	place := n.place()
-	if !t.Front && len(n.queue) >= l.cfg.Cap {
-		i := slices.IndexFunc(n.queue, func(x *Task) bool { return !x.Front })
-		if !t.DropOldest || i < 0 {
+	if !t.Front && len(n.queue) >= cmp.Or(t.Cap, l.cfg.Cap) {
+		if dropped = l.makeRoom(n, t.Drop); dropped == nil {
 			return nil, ErrFull
 		}
-		oldest := n.queue[i]
-		dropped = l.remove(n, func(x *Task) bool { return x == oldest })
 	}
-	t.queued = l.clock.Now()
+	t.queued, t.waits = l.clock.Now(), n.active != nil || len(n.queue) > 0
 	at := len(n.queue)
 	if t.Front {
 		at = 0 // behind earlier Front tasks
@@ -163,17 +194,38 @@ func (l *Lanes) submit(key string, t *Task) (dropped []*Task, err error) {
 	n.queue = slices.Insert(n.queue, at, t)
 	l.lanes[key] = n
 	l.waiting++
-	if t.Preempt != nil && n.active != nil {
-		n.cancel(t.Preempt)
+	if t.Preempt != nil && n.active != nil && (t.Batch == "" || n.active.Batch != "") {
+		n.cancel(t.Preempt) // a message ends a turn, not a command
 	}
 	l.move(n, place)
 	l.dispatch()
 	return dropped, nil
 }
 
+// makeRoom drops the oldest waiting task that is not a Front one, if the policy allows it.
+func (l *Lanes) makeRoom(n *lane, p DropPolicy) (dropped []*Task) {
+	i := slices.IndexFunc(n.queue, func(x *Task) bool { return !x.Front })
+	if i < 0 || p != DropOld && p != DropSummarize {
+		return nil
+	}
+	oldest := n.queue[i]
+	if p == DropSummarize {
+		n.digests = append(n.digests, oldest.Digest)
+		n.digests = n.digests[max(0, len(n.digests)-mostDigests):]
+	}
+	return l.remove(n, func(x *Task) bool { return x == oldest })
+}
+
+// mostQuiets times its Quiet is the longest that a task rests: a conversation that is never quiet is
+// answered all the same.
+const mostQuiets = 10
+
+// mostDigests bounds the lines that are kept of dropped tasks of one key.
+const mostDigests = 50
+
 // place returns the line of ready keys that n stands in; pools means none.
 func (n *lane) place() Pool {
-	if n.active != nil || len(n.queue) == 0 {
+	if n.active != nil || len(n.queue) == 0 || n.rest != nil {
 		return pools
 	}
 	return n.queue[0].Pool
@@ -182,6 +234,7 @@ func (n *lane) place() Pool {
 // move puts n, which stood in the given line before it changed, where it belongs now. A key that
 // stays in its line keeps its turn.
 func (l *Lanes) move(n *lane, before Pool) {
+	l.settle(n)
 	now := n.place()
 	if now == before {
 		return
@@ -206,11 +259,67 @@ func (l *Lanes) dispatch() {
 	}
 }
 
-// start runs the first task of n; mu is held.
+// settle lets n rest, or ends its rest; mu is held.
+func (l *Lanes) settle(n *lane) {
+	wait := n.restless(l.clock.Now())
+	switch {
+	case wait <= 0 && n.rest != nil:
+		n.rest.Stop()
+		n.rest = nil
+	case wait > 0 && n.rest == nil:
+		n.rest = l.clock.AfterFunc(wait, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if n.rest == nil {
+				return
+			}
+			n.rest = nil
+			l.move(n, pools)
+			l.dispatch()
+		})
+	}
+}
+
+// restless returns how long the key's next task still wants quiet.
+func (n *lane) restless(now time.Time) time.Duration {
+	if n.active != nil || len(n.queue) == 0 || !n.queue[0].waits {
+		return 0
+	}
+	first, last := n.queue[0], n.queue[n.batch()-1]
+	return min(first.Quiet-now.Sub(last.queued), mostQuiets*first.Quiet-now.Sub(first.queued))
+}
+
+// batch returns how many of the waiting tasks run as one.
+func (n *lane) batch() int {
+	first := n.queue[0]
+	if first.Batch == "" || first.RunAll == nil {
+		return 1
+	}
+	i := 1
+	for i < len(n.queue) && n.queue[i].Batch == first.Batch {
+		i++
+	}
+	return i
+}
+
+// take removes the first tasks of n's queue and returns what they are about; mu is held.
+func (l *Lanes) take(n *lane, count int) []any {
+	items := make([]any, count)
+	for i, t := range n.queue[:count] {
+		items[i] = t.Item
+	}
+	n.queue = slices.Delete(n.queue, 0, count)
+	l.waiting -= count
+	return items
+}
+
+// start runs the first task of n, with its batch; mu is held.
 func (l *Lanes) start(n *lane) {
 	t := n.queue[0]
-	n.queue = slices.Delete(n.queue, 0, 1)
-	l.waiting--
+	w := Work{Items: l.take(n, n.batch())}
+	if t.RunAll != nil {
+		w.Digests, n.digests = n.digests, nil
+	}
 	l.running[t.Pool]++
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n.active, n.since, n.cancel = t, l.clock.Now(), cancel
@@ -219,6 +328,10 @@ func (l *Lanes) start(n *lane) {
 		defer l.ended(n, t, cancel)
 		if waited > slowStart {
 			l.log.Info("turn waited in its lane", "session", n.key, "queued_ms", waited.Milliseconds())
+		}
+		if t.RunAll != nil {
+			t.RunAll(ctx, w)
+			return
 		}
 		t.Run(ctx)
 	})
@@ -235,9 +348,7 @@ func (l *Lanes) ended(n *lane, t *Task, cancel context.CancelCauseFunc) {
 	defer l.mu.Unlock()
 	n.active, n.cancel = nil, nil
 	l.running[t.Pool]--
-	if len(n.queue) == 0 {
-		delete(l.lanes, n.key)
-	}
+	l.forget(n)
 	l.move(n, pools)
 	l.dispatch()
 	if l.draining && l.active() == 0 {

@@ -57,16 +57,63 @@ func (l *Lanes) stop(key string, cause error, match, cancel func(*Task) bool) (q
 	}
 	place := n.place()
 	removed := l.remove(n, match)
+	if len(removed) > 0 {
+		n.digests = nil
+	}
 	if active = n.active != nil && cancel(n.active); active {
 		n.cancel(cause)
-	} else if n.active == nil && len(n.queue) == 0 {
-		delete(l.lanes, key)
 	}
 	l.move(n, place)
+	l.forget(n)
 	l.dispatch()
 	l.mu.Unlock()
 	drop(removed, cause)
 	return len(removed), active
+}
+
+// Take gives the active run of key the waiting messages it may answer too: those at the head of the
+// queue that were submitted with Steer and belong to its Batch. Neither Run nor Dropped is called for
+// them any more: whoever takes them answers them. Without a run, or with anything else at the head,
+// it takes nothing.
+func (l *Lanes) Take(key string) []any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.lanes[key]
+	if n == nil || n.active == nil || n.active.Batch == "" {
+		return nil
+	}
+	count := 0
+	for count < len(n.queue) && n.queue[count].Steer && n.queue[count].Batch == n.active.Batch {
+		count++
+	}
+	if count == 0 {
+		return nil
+	}
+	return l.take(n, count)
+}
+
+// Withdraw takes waiting tasks out of the queue because their messages were taken back, and returns
+// how many. Neither Run nor Dropped is called for them.
+func (l *Lanes) Withdraw(key string, match func(item any) bool) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.lanes[key]
+	if n == nil {
+		return 0
+	}
+	place := n.place()
+	removed := l.remove(n, func(t *Task) bool { return t.Item != nil && match(t.Item) })
+	l.move(n, place)
+	l.forget(n)
+	l.dispatch()
+	return len(removed)
+}
+
+// forget drops a key without work; mu is held.
+func (l *Lanes) forget(n *lane) {
+	if n.active == nil && len(n.queue) == 0 {
+		delete(l.lanes, n.key)
+	}
 }
 
 // Drain ends the lanes: no new tasks, what waits is dropped with llm.ErrShutdown, what runs may
@@ -80,11 +127,10 @@ func (l *Lanes) Drain(ctx context.Context) error {
 	}
 	l.draining = true
 	var dropped []*Task
-	for key, n := range l.lanes {
+	for _, n := range l.lanes {
 		dropped = append(dropped, l.remove(n, func(*Task) bool { return true })...)
-		if n.active == nil {
-			delete(l.lanes, key)
-		}
+		l.settle(n)
+		l.forget(n)
 	}
 	l.ready = [pools][]*lane{}
 	if l.active() == 0 {

@@ -221,7 +221,7 @@ func TestQueuesAreBounded(t *testing.T) {
 			t.Errorf("over the cap: %v", err)
 		}
 		newest := r.task("a3")
-		newest.DropOldest = true
+		newest.Drop = DropOld
 		mustSubmit(t, l, "k", newest, front(r.task("f2")))
 		mustSubmit(t, l, "k2", r.task("b0"), r.task("b1"))
 		if err := l.Submit("k3", r.task("c0")); !errors.Is(err, ErrFull) {
@@ -348,7 +348,7 @@ func TestLanesUnderLoad(t *testing.T) {
 						l.Interrupt(key, llm.ErrInterrupted)
 					default:
 						err := l.Submit(key, Task{
-							Front: r.IntN(5) == 0, DropOldest: r.IntN(2) == 0,
+							Front: r.IntN(5) == 0, Drop: dropPolicies[r.IntN(len(dropPolicies))],
 							Run: func(ctx context.Context) {
 								if busy[k].Add(1) != 1 || running.Add(1) > limit {
 									wrong.Add(1)

@@ -71,6 +71,16 @@ type Outbound struct {
 	// Via is Inbound.Via of the message this replies to. A reply of class Command that has it is
 	// seen by the person who asked alone, where the channel can do that.
 	Via string `json:"via,omitempty"`
+	// Speech is how this is spoken, decided by package reply; nil = not at all. It counts for classes
+	// that are Speakable only.
+	Speech *Speech `json:"speech,omitempty"`
+}
+
+// Speech is what is said aloud beside a text (spec/chat.md §4.2).
+type Speech struct {
+	Text     string            `json:"text"`               // plain words
+	Provider string            `json:"provider,omitempty"` // "" = as configured
+	Options  map[string]string `json:"options,omitempty"`  // voice, speed, …, of a directive
 }
 
 // Button is a press-to-send command, for example {"openai/gpt-5.5", "/model openai/gpt-5.5"}. Many

@@ -16,8 +16,8 @@ INSERT INTO sessions (
     auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count,
     fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending,
     think, verbose, usage_mode, queue_json, tts_auto,
-    compaction_count, tokens_in, tokens_out, tokens_context, status
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET
     session_id = excluded.session_id, parent_key = excluded.parent_key, chat_type = excluded.chat_type,
     address_json = excluded.address_json, started_at = excluded.started_at,
@@ -34,7 +34,8 @@ ON CONFLICT (key) DO UPDATE SET
     think = excluded.think, verbose = excluded.verbose, usage_mode = excluded.usage_mode,
     queue_json = excluded.queue_json, tts_auto = excluded.tts_auto,
     compaction_count = excluded.compaction_count, tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out,
-    tokens_context = excluded.tokens_context, status = excluded.status;
+    tokens_context = excluded.tokens_context, status = excluded.status,
+    last_model = excluded.last_model, usage_since = excluded.usage_since;
 
 -- name: DeleteSession :exec
 DELETE FROM sessions WHERE key = @key;
@@ -104,3 +105,49 @@ SELECT record_json, at FROM decisions WHERE session_key = @session_key ORDER BY 
 
 -- name: DropDecisions :exec
 DELETE FROM decisions WHERE session_key = @session_key;
+
+-- name: AddUsage :exec
+INSERT INTO usage_daily (day, agent_id, model_ref, purpose, turns, input, output, cache_read, cache_write, cost_micros, unpriced)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (day, agent_id, model_ref, purpose) DO UPDATE SET
+    turns = turns + excluded.turns, input = input + excluded.input, output = output + excluded.output,
+    cache_read = cache_read + excluded.cache_read, cache_write = cache_write + excluded.cache_write,
+    cost_micros = cost_micros + excluded.cost_micros, unpriced = unpriced + excluded.unpriced;
+
+-- name: ListUsage :many
+SELECT * FROM usage_daily
+WHERE day >= @since AND (CAST(@agent_id AS TEXT) = '' OR agent_id = @agent_id)
+ORDER BY day, agent_id, model_ref, purpose;
+
+-- name: PruneUsage :exec
+DELETE FROM usage_daily WHERE day < @before;
+
+-- name: MarkRun :execrows
+INSERT INTO transcript_runs (session_id, run_id, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: PruneRuns :exec
+DELETE FROM transcript_runs WHERE at < @before;
+
+-- name: DeleteRuns :exec
+DELETE FROM transcript_runs WHERE session_id = @session_id;
+
+-- name: DeleteTranscript :exec
+DELETE FROM transcript WHERE session_id = @session_id;
+
+-- name: DeleteArchive :exec
+DELETE FROM session_archive WHERE key = @key;
+
+-- name: DeleteAliasesOf :exec
+DELETE FROM session_aliases WHERE key = @key;
+
+-- name: DeleteArchived :exec
+DELETE FROM session_archive WHERE session_id = @session_id;
+
+-- name: ListIdle :many
+SELECT * FROM sessions
+WHERE updated_at < @before
+  AND (last_interaction_at = 0 OR key LIKE 'agent:%:cron:%' OR key LIKE 'agent:%:cli:%' OR key LIKE 'agent:%:heartbeat')
+ORDER BY updated_at, key LIMIT @most;
+
+-- name: ListArchivedBefore :many
+SELECT session_id, key FROM session_archive WHERE ended_at < @before AND key LIKE 'agent:%:cron:%' LIMIT @most;

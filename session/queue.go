@@ -180,7 +180,7 @@ func ParseQueue(args string) (Queue, error) {
 		case name == "drop" && slices.Contains(dropPolicies, DropPolicy(value)):
 			q.Drop = DropPolicy(value)
 		default:
-			err = fmt.Errorf("I don't know %q. The modes are steer, followup, collect and interrupt; the options debounce:2s, cap:20 and drop:old, new or summarize", word)
+			err = fmt.Errorf("%q is no queue option: the modes are steer, followup, collect and interrupt; the options debounce:2s, cap:20 and drop:old, new or summarize", word)
 		}
 		if err != nil {
 			return Queue{}, err

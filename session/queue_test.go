@@ -22,8 +22,8 @@ func TestQueueOptionsAreReadAndWritten(t *testing.T) {
 		{"debounce:", "! up to 5m"},
 		{"cap:0", "! from 1 to 100"},
 		{"cap:1e3", "! from 1 to 100"},
-		{"drop:all", `! I don't know "drop:all"`},
-		{"someday", `! I don't know "someday"`},
+		{"drop:all", `! "drop:all" is no queue option`},
+		{"someday", `! "someday" is no queue option`},
 	} {
 		q, err := ParseQueue(c.in)
 		problem, isBad := strings.CutPrefix(c.want, "! ")

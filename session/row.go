@@ -63,6 +63,7 @@ func toRow(s Session) (sessiondb.PutSessionParams, error) {
 		Think: s.Think, Verbose: s.Verbose, UsageMode: s.UsageMode, QueueJson: string(s.Queue), TtsAuto: s.TTSAuto,
 		CompactionCount: int64(s.Compactions), TokensIn: s.TokensIn, TokensOut: s.TokensOut,
 		TokensContext: s.TokensContext, Status: s.Status,
+		LastModel: refText(s.LastModel), UsageSince: millis(s.UsageSince),
 	}, nil
 }
 
@@ -84,6 +85,7 @@ func fromRow(r sessiondb.Session) (Session, error) {
 		Think:         r.Think, Verbose: r.Verbose, UsageMode: r.UsageMode, TTSAuto: r.TtsAuto,
 		Compactions: int(r.CompactionCount), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 		TokensContext: r.TokensContext, Status: r.Status,
+		LastModel: parseRef(r.LastModel), UsageSince: fromMillis(r.UsageSince),
 	}
 	if r.QueueJson != "" {
 		s.Queue = json.RawMessage(r.QueueJson)

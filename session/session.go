@@ -34,6 +34,10 @@ type Session struct {
 	Compactions                        int
 	TokensIn, TokensOut, TokensContext int64
 	Status                             string
+	// LastModel answered the last turn. UsageSince is when TokensIn and TokensOut began anew because
+	// somebody asked for it; zero = with the transcript.
+	LastModel  llm.ModelRef
+	UsageSince time.Time
 }
 
 // Sources of an override or a pin. A stored override without one counts as the user's
@@ -106,4 +110,5 @@ func (s *Session) reset(id string, now time.Time) {
 	s.ID, s.StartedAt = id, now
 	s.Pin, s.Notice, s.SwitchPending = Pin{}, Pair{}, false
 	s.Compactions, s.TokensIn, s.TokensOut, s.TokensContext, s.Status = 0, 0, 0, 0, ""
+	s.LastModel, s.UsageSince = llm.ModelRef{}, time.Time{}
 }

@@ -16,6 +16,10 @@ type Turn struct {
 	Entries   []Entry
 	Usage     llm.Usage
 	Decision  json.RawMessage // its record for the decision trail; nil = none
+	Model     llm.ModelRef    // that answered; zero = none did
+	Spend     []Spend         // what its requests used, for the daily totals
+	// NoTotals leaves the session's own token counters as they are: heartbeats do not count there.
+	NoTotals bool
 	// Change is applied to the session as it is now, under the rules of Update; nil = nothing.
 	Change func(*Session) error
 }
@@ -41,8 +45,18 @@ func (s *Store) FinishTurn(ctx context.Context, key string, t Turn) error {
 				return err
 			}
 		}
+		if err := s.spend(ctx, q, t.Spend); err != nil {
+			return err
+		}
 		if ses.ID != t.SessionID {
 			return nil
+		}
+		if !t.Model.IsZero() {
+			ses.LastModel = t.Model
+		}
+		if t.NoTotals {
+			_, err = s.change(ctx, q, ses, t.Change)
+			return err
 		}
 		ses.TokensIn += int64(t.Usage.Input + t.Usage.CacheRead + t.Usage.CacheWrite)
 		ses.TokensOut += int64(t.Usage.Output)

@@ -34,6 +34,8 @@ type Session struct {
 	TokensOut                          int64
 	TokensContext                      int64
 	Status                             string
+	LastModel                          string
+	UsageSince                         int64
 }
 
 type Transcript struct {
@@ -45,4 +47,18 @@ type Transcript struct {
 	ModelRef    string
 	UsageJson   string
 	At          int64
+}
+
+type UsageDaily struct {
+	Day        string
+	AgentID    string
+	ModelRef   string
+	Purpose    string
+	Turns      int64
+	Input      int64
+	Output     int64
+	CacheRead  int64
+	CacheWrite int64
+	CostMicros int64
+	Unpriced   int64
 }

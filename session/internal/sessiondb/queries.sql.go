@@ -9,6 +9,46 @@ import (
 	"context"
 )
 
+const addUsage = `-- name: AddUsage :exec
+INSERT INTO usage_daily (day, agent_id, model_ref, purpose, turns, input, output, cache_read, cache_write, cost_micros, unpriced)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (day, agent_id, model_ref, purpose) DO UPDATE SET
+    turns = turns + excluded.turns, input = input + excluded.input, output = output + excluded.output,
+    cache_read = cache_read + excluded.cache_read, cache_write = cache_write + excluded.cache_write,
+    cost_micros = cost_micros + excluded.cost_micros, unpriced = unpriced + excluded.unpriced
+`
+
+type AddUsageParams struct {
+	Day        string
+	AgentID    string
+	ModelRef   string
+	Purpose    string
+	Turns      int64
+	Input      int64
+	Output     int64
+	CacheRead  int64
+	CacheWrite int64
+	CostMicros int64
+	Unpriced   int64
+}
+
+func (q *Queries) AddUsage(ctx context.Context, arg AddUsageParams) error {
+	_, err := q.db.ExecContext(ctx, addUsage,
+		arg.Day,
+		arg.AgentID,
+		arg.ModelRef,
+		arg.Purpose,
+		arg.Turns,
+		arg.Input,
+		arg.Output,
+		arg.CacheRead,
+		arg.CacheWrite,
+		arg.CostMicros,
+		arg.Unpriced,
+	)
+	return err
+}
+
 const appendDecision = `-- name: AppendDecision :exec
 INSERT INTO decisions (session_key, seq, record_json, at) VALUES (?, ?, ?, ?)
 `
@@ -94,12 +134,57 @@ func (q *Queries) ClearSwitch(ctx context.Context, key string) (int64, error) {
 	return result.RowsAffected()
 }
 
+const deleteAliasesOf = `-- name: DeleteAliasesOf :exec
+DELETE FROM session_aliases WHERE key = ?1
+`
+
+func (q *Queries) DeleteAliasesOf(ctx context.Context, key string) error {
+	_, err := q.db.ExecContext(ctx, deleteAliasesOf, key)
+	return err
+}
+
+const deleteArchive = `-- name: DeleteArchive :exec
+DELETE FROM session_archive WHERE key = ?1
+`
+
+func (q *Queries) DeleteArchive(ctx context.Context, key string) error {
+	_, err := q.db.ExecContext(ctx, deleteArchive, key)
+	return err
+}
+
+const deleteArchived = `-- name: DeleteArchived :exec
+DELETE FROM session_archive WHERE session_id = ?1
+`
+
+func (q *Queries) DeleteArchived(ctx context.Context, sessionID string) error {
+	_, err := q.db.ExecContext(ctx, deleteArchived, sessionID)
+	return err
+}
+
+const deleteRuns = `-- name: DeleteRuns :exec
+DELETE FROM transcript_runs WHERE session_id = ?1
+`
+
+func (q *Queries) DeleteRuns(ctx context.Context, sessionID string) error {
+	_, err := q.db.ExecContext(ctx, deleteRuns, sessionID)
+	return err
+}
+
 const deleteSession = `-- name: DeleteSession :exec
 DELETE FROM sessions WHERE key = ?1
 `
 
 func (q *Queries) DeleteSession(ctx context.Context, key string) error {
 	_, err := q.db.ExecContext(ctx, deleteSession, key)
+	return err
+}
+
+const deleteTranscript = `-- name: DeleteTranscript :exec
+DELETE FROM transcript WHERE session_id = ?1
+`
+
+func (q *Queries) DeleteTranscript(ctx context.Context, sessionID string) error {
+	_, err := q.db.ExecContext(ctx, deleteTranscript, sessionID)
 	return err
 }
 
@@ -205,7 +290,7 @@ func (q *Queries) EntriesFrom(ctx context.Context, arg EntriesFromParams) ([]Tra
 }
 
 const getSession = `-- name: GetSession :one
-SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status FROM sessions WHERE key = ?1
+SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since FROM sessions WHERE key = ?1
 `
 
 func (q *Queries) GetSession(ctx context.Context, key string) (Session, error) {
@@ -241,6 +326,8 @@ func (q *Queries) GetSession(ctx context.Context, key string) (Session, error) {
 		&i.TokensOut,
 		&i.TokensContext,
 		&i.Status,
+		&i.LastModel,
+		&i.UsageSince,
 	)
 	return i, err
 }
@@ -325,6 +412,43 @@ func (q *Queries) ListArchive(ctx context.Context, arg ListArchiveParams) ([]Lis
 	return items, nil
 }
 
+const listArchivedBefore = `-- name: ListArchivedBefore :many
+SELECT session_id, key FROM session_archive WHERE ended_at < ?1 AND key LIKE 'agent:%:cron:%' LIMIT ?2
+`
+
+type ListArchivedBeforeParams struct {
+	Before int64
+	Most   int64
+}
+
+type ListArchivedBeforeRow struct {
+	SessionID string
+	Key       string
+}
+
+func (q *Queries) ListArchivedBefore(ctx context.Context, arg ListArchivedBeforeParams) ([]ListArchivedBeforeRow, error) {
+	rows, err := q.db.QueryContext(ctx, listArchivedBefore, arg.Before, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListArchivedBeforeRow
+	for rows.Next() {
+		var i ListArchivedBeforeRow
+		if err := rows.Scan(&i.SessionID, &i.Key); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listChildren = `-- name: ListChildren :many
 SELECT key FROM sessions WHERE parent_key = ?1 ORDER BY key
 `
@@ -389,8 +513,75 @@ func (q *Queries) ListDecisions(ctx context.Context, arg ListDecisionsParams) ([
 	return items, nil
 }
 
+const listIdle = `-- name: ListIdle :many
+SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since FROM sessions
+WHERE updated_at < ?1
+  AND (last_interaction_at = 0 OR key LIKE 'agent:%:cron:%' OR key LIKE 'agent:%:cli:%' OR key LIKE 'agent:%:heartbeat')
+ORDER BY updated_at, key LIMIT ?2
+`
+
+type ListIdleParams struct {
+	Before int64
+	Most   int64
+}
+
+func (q *Queries) ListIdle(ctx context.Context, arg ListIdleParams) ([]Session, error) {
+	rows, err := q.db.QueryContext(ctx, listIdle, arg.Before, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Session
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.Key,
+			&i.SessionID,
+			&i.AgentID,
+			&i.ParentKey,
+			&i.ChatType,
+			&i.AddressJson,
+			&i.StartedAt,
+			&i.LastInteractionAt,
+			&i.UpdatedAt,
+			&i.ModelOverride,
+			&i.ModelOverrideSource,
+			&i.ModelOverrideOrigin,
+			&i.AuthProfileOverride,
+			&i.AuthProfileOverrideSource,
+			&i.AuthProfileOverrideCompactionCount,
+			&i.FallbackNoticeSelected,
+			&i.FallbackNoticeActive,
+			&i.FallbackNoticeReason,
+			&i.LiveModelSwitchPending,
+			&i.Think,
+			&i.Verbose,
+			&i.UsageMode,
+			&i.QueueJson,
+			&i.TtsAuto,
+			&i.CompactionCount,
+			&i.TokensIn,
+			&i.TokensOut,
+			&i.TokensContext,
+			&i.Status,
+			&i.LastModel,
+			&i.UsageSince,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSessions = `-- name: ListSessions :many
-SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status FROM sessions
+SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since FROM sessions
 WHERE (CAST(?1 AS TEXT) = '' OR agent_id = ?1)
   AND (CAST(?2 AS TEXT) = '' OR model_override_source = ?2)
   AND (NOT CAST(?3 AS INTEGER) OR fallback_notice_active <> '')
@@ -449,6 +640,8 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 			&i.TokensOut,
 			&i.TokensContext,
 			&i.Status,
+			&i.LastModel,
+			&i.UsageSince,
 		); err != nil {
 			return nil, err
 		}
@@ -461,6 +654,70 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 		return nil, err
 	}
 	return items, nil
+}
+
+const listUsage = `-- name: ListUsage :many
+SELECT day, agent_id, model_ref, purpose, turns, input, output, cache_read, cache_write, cost_micros, unpriced FROM usage_daily
+WHERE day >= ?1 AND (CAST(?2 AS TEXT) = '' OR agent_id = ?2)
+ORDER BY day, agent_id, model_ref, purpose
+`
+
+type ListUsageParams struct {
+	Since   string
+	AgentID string
+}
+
+func (q *Queries) ListUsage(ctx context.Context, arg ListUsageParams) ([]UsageDaily, error) {
+	rows, err := q.db.QueryContext(ctx, listUsage, arg.Since, arg.AgentID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []UsageDaily
+	for rows.Next() {
+		var i UsageDaily
+		if err := rows.Scan(
+			&i.Day,
+			&i.AgentID,
+			&i.ModelRef,
+			&i.Purpose,
+			&i.Turns,
+			&i.Input,
+			&i.Output,
+			&i.CacheRead,
+			&i.CacheWrite,
+			&i.CostMicros,
+			&i.Unpriced,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const markRun = `-- name: MarkRun :execrows
+INSERT INTO transcript_runs (session_id, run_id, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
+`
+
+type MarkRunParams struct {
+	SessionID string
+	RunID     string
+	At        int64
+}
+
+func (q *Queries) MarkRun(ctx context.Context, arg MarkRunParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, markRun, arg.SessionID, arg.RunID, arg.At)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const moveAliases = `-- name: MoveAliases :exec
@@ -519,6 +776,24 @@ func (q *Queries) PruneDecisions(ctx context.Context, arg PruneDecisionsParams) 
 	return err
 }
 
+const pruneRuns = `-- name: PruneRuns :exec
+DELETE FROM transcript_runs WHERE at < ?1
+`
+
+func (q *Queries) PruneRuns(ctx context.Context, before int64) error {
+	_, err := q.db.ExecContext(ctx, pruneRuns, before)
+	return err
+}
+
+const pruneUsage = `-- name: PruneUsage :exec
+DELETE FROM usage_daily WHERE day < ?1
+`
+
+func (q *Queries) PruneUsage(ctx context.Context, before string) error {
+	_, err := q.db.ExecContext(ctx, pruneUsage, before)
+	return err
+}
+
 const putAlias = `-- name: PutAlias :exec
 INSERT INTO session_aliases (old_key, key) VALUES (?, ?)
 ON CONFLICT (old_key) DO UPDATE SET key = excluded.key
@@ -541,8 +816,8 @@ INSERT INTO sessions (
     auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count,
     fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending,
     think, verbose, usage_mode, queue_json, tts_auto,
-    compaction_count, tokens_in, tokens_out, tokens_context, status
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET
     session_id = excluded.session_id, parent_key = excluded.parent_key, chat_type = excluded.chat_type,
     address_json = excluded.address_json, started_at = excluded.started_at,
@@ -559,7 +834,8 @@ ON CONFLICT (key) DO UPDATE SET
     think = excluded.think, verbose = excluded.verbose, usage_mode = excluded.usage_mode,
     queue_json = excluded.queue_json, tts_auto = excluded.tts_auto,
     compaction_count = excluded.compaction_count, tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out,
-    tokens_context = excluded.tokens_context, status = excluded.status
+    tokens_context = excluded.tokens_context, status = excluded.status,
+    last_model = excluded.last_model, usage_since = excluded.usage_since
 `
 
 type PutSessionParams struct {
@@ -592,6 +868,8 @@ type PutSessionParams struct {
 	TokensOut                          int64
 	TokensContext                      int64
 	Status                             string
+	LastModel                          string
+	UsageSince                         int64
 }
 
 func (q *Queries) PutSession(ctx context.Context, arg PutSessionParams) error {
@@ -625,6 +903,8 @@ func (q *Queries) PutSession(ctx context.Context, arg PutSessionParams) error {
 		arg.TokensOut,
 		arg.TokensContext,
 		arg.Status,
+		arg.LastModel,
+		arg.UsageSince,
 	)
 	return err
 }

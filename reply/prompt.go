@@ -57,22 +57,79 @@ func (t *turn) system() string {
 	return strings.TrimSpace(b.String())
 }
 
-// userMessage builds what the user said, with pictures where there are some. Text that others wrote
+// said adds what the turn is to answer: the message that began it and those that came with it. Each
+// is a message of its own, so that no text can pass for another person's.
+func (t *turn) said(ctx context.Context) error {
+	all := append([]Said{{t.req.In, t.req.Text}}, t.req.More...)
+	empty := true
+	for _, s := range all {
+		m, err := t.userMessage(ctx, s.In, s.Text)
+		switch {
+		case errors.Is(err, errEmptyMessage):
+			continue
+		case err != nil:
+			return err
+		}
+		if empty {
+			m = t.withContext(m)
+		}
+		empty = false
+		t.add(m, llm.ModelRef{}, nil)
+	}
+	if empty {
+		return errEmptyMessage
+	}
+	return nil
+}
+
+// The labels of what precedes a message in a group (spec/chat.md §1.7).
+const (
+	labelHistory = "[Chat messages since your last reply - for context]"
+	labelCurrent = "[Current message - respond to this]"
+	labelDigests = "[Messages that came while you were busy and were left out, in short]"
+)
+
+// withContext puts what was said before above a message. It is part of the message, so that it is
+// shown once and the beginning of later requests stays the same.
+func (t *turn) withContext(m llm.Message) llm.Message {
+	var before []string
+	if len(t.req.History) > 0 {
+		lines := make([]string, len(t.req.History))
+		for i, h := range t.req.History {
+			at := h.At
+			if t.cfg.Zone != nil {
+				at = at.In(t.cfg.Zone)
+			}
+			lines[i] = fmt.Sprintf("[%s %s] %s", oneLine(h.Sender), at.Format(envelopeTime), harmless(h.Text))
+		}
+		before = append(before, labelHistory+"\n"+untrusted("What others said", strings.Join(lines, "\n")))
+	}
+	if len(t.req.Digests) > 0 {
+		before = append(before, labelDigests+"\n"+harmless(strings.Join(t.req.Digests, "\n")))
+	}
+	if len(before) == 0 {
+		return m
+	}
+	before = append(before, labelCurrent+"\n"+m.Parts[0].Text)
+	m.Parts = append([]llm.Part{{Text: strings.Join(before, "\n\n")}}, m.Parts[1:]...)
+	return m
+}
+
+// userMessage builds what somebody said, with pictures where there are some. Text that others wrote
 // (a quote, a file) is framed as untrusted.
-func (t *turn) userMessage(ctx context.Context) (llm.Message, error) {
+func (t *turn) userMessage(ctx context.Context, in *chat.Inbound, asked string) (llm.Message, error) {
 	m := llm.Message{Role: llm.RoleUser}
-	in := t.req.In
 	if in == nil {
-		if strings.TrimSpace(t.req.Text) == "" {
+		if strings.TrimSpace(asked) == "" {
 			return m, errEmptyMessage
 		}
-		return llm.Text(llm.RoleUser, t.req.Text), nil
+		return llm.Text(llm.RoleUser, asked), nil
 	}
 	var said []string
 	if in.Quote != "" {
 		said = append(said, untrusted("Replying to an earlier message", in.Quote))
 	}
-	if text := strings.ToValidUTF8(t.req.Text, "\uFFFD"); strings.TrimSpace(text) != "" {
+	if text := strings.ToValidUTF8(asked, "\uFFFD"); strings.TrimSpace(text) != "" {
 		said = append(said, text)
 	}
 	for i, a := range in.Attachments {

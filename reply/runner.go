@@ -36,8 +36,27 @@ type Request struct {
 	Parent string        // key whose settings the session inherits; "" = none
 	In     *chat.Inbound // the message; nil for internal turns
 	Text   string        // what the model is asked
+	// More are further messages that this turn answers, after In (queue mode collect).
+	More []Said
+	// History is what was said in a group since the bot last answered there; Digests are lines of
+	// messages that gave way in a full queue. Both are context, shown once (spec/chat.md §1.5, §1.7).
+	History []HistoryLine
+	Digests []string
 	// Selection replaces the session's own (cron, heartbeat, one-off); nil = the session's.
 	Selection *policy.Selection
+}
+
+// Said is a message beside the one that began the turn.
+type Said struct {
+	In   *chat.Inbound
+	Text string // what the model is asked; often In.Text
+}
+
+// HistoryLine is what somebody said in a group without addressing the bot.
+type HistoryLine struct {
+	Sender string
+	Text   string
+	At     time.Time
 }
 
 // internal reports whether the turn answers nobody: its fallbacks show in the run log only.
@@ -74,6 +93,9 @@ type Outcome struct {
 	RetryAt time.Time    // of a failure: when trying again is worth it; zero = unknown
 	Usage   llm.Usage
 	Trail   []failover.Record
+	// Steered is how many messages the turn took over while it ran (Deps.Steer): they are answered,
+	// or failed, with it.
+	Steered int
 }
 
 // Agent is what a turn needs to know of its agent's configuration.
@@ -159,8 +181,11 @@ type Deps struct {
 	Models  func() failover.Models
 	Notices func() notices.Config
 	// Fetch downloads an attachment of an authorised message.
-	Fetch   func(ctx context.Context, in *chat.Inbound, a chat.Attachment) ([]byte, error)
-	Tools   []Tool
+	Fetch func(ctx context.Context, in *chat.Inbound, a chat.Attachment) ([]byte, error)
+	Tools []Tool
+	// Steer hands over messages that wait for the session and that the running turn may answer too.
+	// Whoever takes them owns them. It is asked at tool steps only. nil = none ever.
+	Steer   func(key string) []Said
 	Compact Summarizer // nil = ask the model that overflowed
 	Clock   clock.Clock
 	Log     *slog.Logger
@@ -178,6 +203,9 @@ func New(deps Deps) *Runner {
 	r := &Runner{deps: deps}
 	if r.deps.Compact == nil {
 		r.deps.Compact = modelSummarizer{r}
+	}
+	if r.deps.Steer == nil {
+		r.deps.Steer = func(string) []Said { return nil }
 	}
 	if r.deps.IsSilent == nil {
 		r.deps.IsSilent = func(string) bool { return false }

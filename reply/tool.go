@@ -31,13 +31,17 @@ type Call struct {
 const maxToolOutput = 64 << 10
 
 // runTools executes the calls of one answer in order and returns the message with their results.
-// Once the turn has ended no further call starts; each still gets its result, so that what was done
-// stays on record.
+// Once the turn has ended, or somebody wrote meanwhile, no further call starts; each still gets its
+// result, so that no call is without one and what was done stays on record.
 func (t *turn) runTools(ctx context.Context, calls []llm.ToolCall) llm.Message {
 	m := llm.Message{Role: llm.RoleTool}
 	for _, c := range calls {
 		text, err := "", errNotRun
-		if ctx.Err() == nil {
+		switch {
+		case ctx.Err() != nil:
+		case t.listen():
+			text, err = textSkipped, nil
+		default:
 			text, err = t.runTool(ctx, c)
 		}
 		result := &llm.ToolResult{ID: c.ID, Name: c.Name, Text: text}
@@ -52,6 +56,35 @@ func (t *turn) runTools(ctx context.Context, calls []llm.ToolCall) llm.Message {
 		m.Parts = append(m.Parts, llm.Part{ToolResult: result})
 	}
 	return m
+}
+
+// textSkipped is the result of a call that did not start because somebody wrote (spec/chat.md §1.5).
+const textSkipped = "Skipped due to queued user message."
+
+// listen takes what people wrote while the turn ran and reports whether they did.
+func (t *turn) listen() bool {
+	t.steered = append(t.steered, t.r.deps.Steer(t.sess.Key)...)
+	return len(t.steered) > 0
+}
+
+// hear adds what was taken to the conversation, before the model is asked again.
+func (t *turn) hear(ctx context.Context) error {
+	if ctx.Err() == nil {
+		t.listen()
+	}
+	for _, s := range t.steered {
+		m, err := t.userMessage(ctx, s.In, s.Text)
+		switch {
+		case errors.Is(err, errEmptyMessage):
+		case err != nil:
+			return err
+		default:
+			t.add(m, llm.ModelRef{}, nil)
+		}
+		t.nSteered++
+	}
+	t.steered = nil
+	return nil
 }
 
 var errNotRun = errors.New("not run: the turn was stopped before")

@@ -37,6 +37,9 @@ type turn struct {
 	usage   llm.Usage
 	focus   string // of a compaction that the user asked for
 	gap     bool   // text of an earlier step was streamed: the next piece begins a paragraph
+	// steered are messages that came while a tool ran and that the next step is to see.
+	steered  []Said
+	nSteered int
 	// summarised tells that a compaction happened in this turn.
 	summarised bool
 }
@@ -70,11 +73,9 @@ func (t *turn) work(ctx context.Context) (a failover.Answer, err error) {
 			err = errCrashed
 		}
 	}()
-	user, err := t.userMessage(ctx)
-	if err != nil {
+	if err := t.said(ctx); err != nil {
 		return a, err
 	}
-	t.add(user, llm.ModelRef{}, nil)
 	plan := t.prepare(ctx)
 	t.run = t.r.deps.Failover.Begin(ctx, plan, t)
 	defer t.run.Finish()
@@ -161,6 +162,9 @@ func (t *turn) loop(ctx context.Context) (failover.Answer, error) {
 		}
 		t.gap = t.visible() != ""
 		t.add(t.runTools(ctx, a.Calls), llm.ModelRef{}, nil)
+		if err := t.hear(ctx); err != nil {
+			return a, err
+		}
 		t.request = t.prompt()
 		if ctx.Err() != nil {
 			return a, context.Cause(ctx)
@@ -175,7 +179,7 @@ var errTooManySteps = errors.New("the model kept calling tools")
 // it, but whether anything is said at all is decided by its last word.
 func (t *turn) answered(ctx context.Context, a failover.Answer) (Outcome, error) {
 	ctx = context.WithoutCancel(ctx) // an answer is not lost to a stop that came too late
-	o := Outcome{Status: Answered, Model: a.Served, Usage: t.usage, Trail: t.run.Trail()}
+	o := Outcome{Status: Answered, Model: a.Served, Usage: t.usage, Trail: t.run.Trail(), Steered: t.nSteered}
 	last := strings.TrimSpace(t.r.deps.Clean(a.Message.PlainText()))
 	if o.Text = strings.TrimSpace(t.r.deps.Clean(t.visible())); o.Text == "" || t.r.deps.IsSilent(last) {
 		o.Status, o.Text = Silent, ""
@@ -217,7 +221,7 @@ func (t *turn) fail(ctx context.Context, err error) (Outcome, error) {
 	if errors.Is(cause, llm.ErrTurnTimeout) && !errors.Is(err, llm.ErrTurnTimeout) && failover.ReasonOf(err) != llm.ReasonTimeout {
 		err = fmt.Errorf("%w (%s)", cause, err.Error()) // what the limit cut short is no failure of its own
 	}
-	o := Outcome{Status: Failed, Reason: reasonOf(err), Usage: t.usage}
+	o := Outcome{Status: Failed, Reason: reasonOf(err), Usage: t.usage, Steered: t.nSteered}
 	selected, strict := llm.ModelRef{}, false
 	if t.run != nil {
 		o.Trail = t.run.Trail()

@@ -12,7 +12,7 @@ var plan = map[string][]string{
 	"app":     {"*"},
 	"config": {
 		"llm", "chat", "failover", "failover/policy", "provider", "gateway", "session", "inbound", "delivery", "notices", "reply",
-		"heartbeat", "cron", "tts", "commands", "authstore", "authstore/signin", "channels/slack", "channels/discord", "channels/telegram", "channels/web",
+		"heartbeat", "cron", "tts", "commands", "authstore", "authstore/signin", "channels", "channels/slack", "channels/discord", "channels/telegram", "channels/web",
 	},
 
 	// what the bot does
@@ -22,6 +22,7 @@ var plan = map[string][]string{
 	"heartbeat": {"chat", "llm", "session", "cron", "failover/policy"},
 	"cron":      {"chat", "llm", "session", "cron/schedule", "internal/sqlite"},
 	"gateway":   {"chat", "llm", "session", "failover/policy"},
+	"mcp":       {},
 	"tts":       {"chat"},
 	"tts/*":     {"chat", "tts"},
 
@@ -91,7 +92,7 @@ var sdks = map[string][]string{
 	"charm.land/catwalk":                              {"provider", "provider/discover"},
 	"github.com/goccy/go-yaml":                        {"config", "app"},
 	"github.com/alecthomas/kong":                      {"cmd/bot", "app"},
-	"github.com/modelcontextprotocol/go-sdk":          {"reply"},
+	"github.com/modelcontextprotocol/go-sdk":          {"mcp"},
 }
 
 // testOnly are libraries that never become part of the product.

@@ -3,8 +3,11 @@ package channelstest
 import (
 	"context"
 	"errors"
+	"hash/fnv"
+	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"understudy/channels"
@@ -19,14 +22,17 @@ type Recorder struct {
 	accepted chan chat.Inbound
 	refused  chan chat.Inbound
 
+	marks *Marks // nil = not kept
+
 	mu       sync.Mutex
 	err      error
 	statuses []channels.Status
+	changed  chan struct{} // closed and replaced with every report
 }
 
 // NewRecorder makes a recorder that accepts everything.
 func NewRecorder() *Recorder {
-	return &Recorder{accepted: make(chan chat.Inbound, 256), refused: make(chan chat.Inbound, 256)}
+	return &Recorder{accepted: make(chan chat.Inbound, 256), refused: make(chan chat.Inbound, 256), changed: make(chan struct{})}
 }
 
 // Accept implements channels.Sink.
@@ -37,6 +43,9 @@ func (r *Recorder) Accept(_ context.Context, m chat.Inbound) error {
 		r.refused <- m
 		return r.err
 	}
+	if r.marks != nil {
+		r.marks.saw(m)
+	}
 	r.accepted <- m
 	return nil
 }
@@ -46,6 +55,30 @@ func (r *Recorder) Status(s channels.Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.statuses = append(r.statuses, s)
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// await waits until the account is in a state, and reports whether it is.
+func (r *Recorder) await(t *testing.T, want channels.State) bool {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		got := r.State()
+		if got == want {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			t.Errorf("state %q, want %q", got, want)
+			return false
+		}
+	}
 }
 
 // Refuse makes Accept fail; nil makes it work again.
@@ -87,6 +120,16 @@ func (r *Recorder) Refused(t *testing.T) chat.Inbound {
 // Pending returns how many accepted messages were not read.
 func (r *Recorder) Pending() int { return len(r.accepted) }
 
+// nothing checks that no further message has been accepted.
+func (r *Recorder) nothing(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	for r.Pending() > 0 {
+		m := <-r.accepted
+		t.Errorf("one message too many: %q with key %q", m.Text, m.EventKey)
+	}
+}
+
 func wait(t *testing.T, from <-chan chat.Inbound) chat.Inbound {
 	t.Helper()
 	timer := time.NewTimer(patience)
@@ -100,8 +143,12 @@ func wait(t *testing.T, from <-chan chat.Inbound) chat.Inbound {
 	}
 }
 
+// piece is a message whose key is that of its text, since a platform may take two pieces of one key
+// for one.
 func piece(to chat.Address, text string) channels.Piece {
-	return channels.Piece{To: to, Class: chat.Assistant, Text: text, Plain: text, Key: "key"}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return channels.Piece{To: to, Class: chat.Assistant, Text: text, Plain: text, Key: strconv.FormatUint(h.Sum64(), 36)}
 }
 
 // send sends plain text and returns the message id.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,6 +35,9 @@ type Adapter struct {
 	sink     channels.Sink // nil while Run is not running
 	ended    bool
 	nextID   uint64
+	epoch    string          // makes ids of this process differ from those of earlier ones
+	there    map[string]bool // ids of the newest messages that were not deleted
+	order    []string        // of there, oldest first; deleted ones included
 	commands []channels.CommandInfo
 	talks    map[string]*talk // by conversation; only those with a terminal or open messages
 }
@@ -66,7 +70,9 @@ func New(account string) (*Adapter, error) {
 	if account != "" && account != AccountWhole {
 		return nil, fmt.Errorf("console channel: unknown account %q", account)
 	}
-	return &Adapter{account: account, talks: map[string]*talk{}}, nil
+	return &Adapter{
+		account: account, epoch: strings.ToLower(rand.Text()[:8]), there: map[string]bool{}, talks: map[string]*talk{},
+	}, nil
 }
 
 const (
@@ -171,8 +177,8 @@ func (a *Adapter) detach(l *local) {
 }
 
 // Send implements channels.Adapter. It succeeds without a terminal, too. Media are not shown.
-func (a *Adapter) Send(_ context.Context, p channels.Piece) (channels.Receipt, error) {
-	if err := a.check(p.To); err != nil {
+func (a *Adapter) Send(ctx context.Context, p channels.Piece) (channels.Receipt, error) {
+	if err := a.check(ctx, p.To); err != nil {
 		return channels.Receipt{}, err
 	}
 	a.mu.Lock()
@@ -181,13 +187,28 @@ func (a *Adapter) Send(_ context.Context, p channels.Piece) (channels.Receipt, e
 	if p.Text == "" {
 		return channels.Receipt{}, &channels.SendError{Verdict: channels.Refused, Code: "empty", Err: errNoText}
 	}
-	a.nextID++
-	id := fmt.Sprintf("c%d", a.nextID)
+	id := a.newID()
 	if t := a.talks[p.To.Conversation]; t != nil && p.Class == chat.Assistant {
 		t.lastID, t.lastKey = id, p.Key
 	}
 	a.tell(p.To.Conversation, Event{Type: Sent, ID: id, Class: p.Class, Text: p.Text, Choices: p.Buttons})
 	return channels.Receipt{IDs: []string{id}}, nil
+}
+
+// mostThere bounds how many messages can still be edited.
+const mostThere = 1024
+
+// newID numbers a message. The lock is held.
+func (a *Adapter) newID() string {
+	a.nextID++
+	id := fmt.Sprintf("c%d-%s", a.nextID, a.epoch)
+	if len(a.order) == mostThere {
+		delete(a.there, a.order[0])
+		a.order = a.order[1:]
+	}
+	a.there[id] = true
+	a.order = append(a.order, id)
+	return id
 }
 
 // count notes a reply, shown or refused: nobody shall wait for it any longer. The lock is held.
@@ -206,9 +227,13 @@ func isReply(c chat.Class) bool { return c.TakesSlot() || c == chat.Command }
 var (
 	errNoText    = errors.New("nothing to show: a terminal takes text only")
 	errNoAccount = errors.New("not a conversation of this account")
+	errMissing   = errors.New("no such message")
 )
 
-func (a *Adapter) check(to chat.Address) error {
+func (a *Adapter) check(ctx context.Context, to chat.Address) error {
+	if err := ctx.Err(); err != nil {
+		return &channels.SendError{Verdict: channels.Retry, Code: "cancelled", Err: err}
+	}
 	if to.Channel != Channel || to.Account != a.account {
 		return &channels.SendError{Verdict: channels.Gone, Code: "no_conversation", Err: errNoAccount}
 	}
@@ -217,12 +242,15 @@ func (a *Adapter) check(to chat.Address) error {
 
 // Edit implements channels.Editor. All versions of a preview share one key, so an edit with another
 // key makes the answer of it.
-func (a *Adapter) Edit(_ context.Context, to chat.Address, id string, p channels.Piece) error {
-	if err := a.check(to); err != nil {
+func (a *Adapter) Edit(ctx context.Context, to chat.Address, id string, p channels.Piece) error {
+	if err := a.check(ctx, to); err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !a.there[id] {
+		return &channels.SendError{Verdict: channels.Missing, Code: "missing", Err: errMissing}
+	}
 	e := Event{Type: Changed, ID: id, Class: p.Class, Text: p.Text, Choices: p.Buttons}
 	if t := a.talks[to.Conversation]; t != nil && t.lastID == id {
 		e.Final = p.Key != t.lastKey
@@ -232,12 +260,16 @@ func (a *Adapter) Edit(_ context.Context, to chat.Address, id string, p channels
 }
 
 // Delete implements channels.Editor. Only previews are taken back: the reply is still to come.
-func (a *Adapter) Delete(_ context.Context, to chat.Address, id string) error {
-	if err := a.check(to); err != nil {
+func (a *Adapter) Delete(ctx context.Context, to chat.Address, id string) error {
+	if err := a.check(ctx, to); err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !a.there[id] {
+		return &channels.SendError{Verdict: channels.Missing, Code: "missing", Err: errMissing}
+	}
+	delete(a.there, id)
 	if t := a.talks[to.Conversation]; t != nil && t.lastID == id {
 		t.lastID, t.lastKey = "", ""
 		t.sent = max(0, t.sent-1)
@@ -247,8 +279,8 @@ func (a *Adapter) Delete(_ context.Context, to chat.Address, id string) error {
 }
 
 // Typing implements channels.Typer.
-func (a *Adapter) Typing(_ context.Context, to chat.Address) error {
-	if err := a.check(to); err != nil {
+func (a *Adapter) Typing(ctx context.Context, to chat.Address) error {
+	if err := a.check(ctx, to); err != nil {
 		return err
 	}
 	a.mu.Lock()

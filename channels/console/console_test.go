@@ -262,6 +262,8 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"another account": {elsewhere, channels.Gone}, "no text": {empty, channels.Refused},
 		"edit elsewhere": {a.Edit(t.Context(), there, "c1", channels.Piece{}), channels.Gone},
+		"edit nothing":   {a.Edit(t.Context(), here, "c1", channels.Piece{}), channels.Missing},
+		"delete nothing": {a.Delete(t.Context(), here, "c1"), channels.Missing},
 	} {
 		var send *channels.SendError
 		if !errors.As(c.err, &send) || send.Verdict != c.want {

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -147,15 +148,48 @@ func (s *screen) insert(e Event) {
 	case chat.Command:
 		text = s.paint(cyan, text)
 	}
-	for _, c := range e.Choices {
-		text += "\n  " + s.paint(dim, printable(c.Label)+"  "+printable(c.Command))
-	}
-	s.put(text + "\n\n")
+	s.put(text + s.choices(e.Choices) + "\n\n")
 	if growing != "" {
 		s.put(growing)
 		s.text = growing
 	}
 }
+
+const (
+	mostChoices = 40 // more would push what they belong to off the screen
+	chosenSign  = "✓"
+)
+
+// choices lists the commands that are offered, the ones of a group together below its name.
+func (s *screen) choices(list []chat.Button) string {
+	rank := map[string]int{}
+	for _, c := range list {
+		if _, known := rank[c.Group]; !known {
+			rank[c.Group] = len(rank)
+		}
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(x, y chat.Button) int { return rank[x.Group] - rank[y.Group] })
+	text, group := "", ""
+	for i, c := range list {
+		if i == mostChoices {
+			return text + "\n  " + s.paint(dim, fmt.Sprintf("… and %d more", len(list)-i))
+		}
+		if len(rank) > 1 && c.Group != group && c.Group != "" {
+			text += "\n" + s.paint(dim, line(c.Group)+":")
+		}
+		group = c.Group
+		sign := " "
+		if c.Chosen {
+			sign = chosenSign
+		}
+		text += "\n" + sign + " " + s.paint(dim, line(c.Label)+"  "+line(c.Command))
+	}
+	return text
+}
+
+// line is a text that must not break the row it stands in.
+func line(text string) string { return strings.ReplaceAll(flat(text), "\n", " ") }
 
 // finish closes the growing answer: it stays as it is.
 func (s *screen) finish() {

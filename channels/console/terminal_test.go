@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -125,6 +126,25 @@ func TestChatShowsOtherClasses(t *testing.T) {
 		d.typed("\x04")
 		d.leaves(nil)
 	})
+}
+
+func TestScreenListsChoices(t *testing.T) {
+	v := newVT(40)
+	s := &screen{w: crlf{v}, size: func() (int, int) { return 40, 24 }}
+	list := []chat.Button{
+		{Label: "gpt", Command: "/model o/gpt", Group: "openai"},
+		{Label: "opus", Command: "/model a/opus", Group: "anthropic", Chosen: true},
+		{Label: "mini\nx", Command: "/model o/mini", Group: "openai"},
+	}
+	for i := range mostChoices {
+		list = append(list, chat.Button{Label: "more", Command: fmt.Sprint("/", i), Group: "rest"})
+	}
+	s.show(Event{Type: Sent, ID: "1", Class: chat.Command, Text: "Choose:", Choices: list})
+	want := "Choose:\nopenai:\n  gpt  /model o/gpt\n  mini x  /model o/mini\nanthropic:\n✓ opus  /model a/opus\nrest:\n  more  /0"
+	got := rowsOf(v)
+	if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "/36\n  … and 3 more") {
+		t.Errorf("screen:\n%s", got)
+	}
 }
 
 func TestChatPreviewTakenBack(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -168,8 +169,22 @@ var (
 
 func shown(p channels.Piece) Message {
 	return Message{
-		Session: p.To.Conversation, Class: p.Class, Text: p.Text, HTML: Render(p.Text), Buttons: p.Buttons, At: now(),
+		Session: p.To.Conversation, Class: p.Class, Text: p.Text, HTML: Render(p.Text), Buttons: grouped(p.Buttons), At: now(),
 	}
+}
+
+// grouped brings the buttons of each group together, in the order in which the groups begin. The
+// page puts the group's name above them and marks the chosen one.
+func grouped(list []chat.Button) []chat.Button {
+	rank := map[string]int{}
+	for _, b := range list {
+		if _, known := rank[b.Group]; !known {
+			rank[b.Group] = len(rank)
+		}
+	}
+	out := slices.Clone(list)
+	slices.SortStableFunc(out, func(x, y chat.Button) int { return rank[x.Group] - rank[y.Group] })
+	return out
 }
 
 func now() time.Time { return time.Now().Truncate(time.Millisecond) }
@@ -177,6 +192,9 @@ func now() time.Time { return time.Now().Truncate(time.Millisecond) }
 func (a *Adapter) check(ctx context.Context, to chat.Address) error {
 	if to.Channel != Channel || !validSession(to.Conversation) {
 		return &channels.SendError{Verdict: channels.Gone, Code: "no_session", Err: errNoSession}
+	}
+	if err := ctx.Err(); err != nil {
+		return &channels.SendError{Verdict: channels.Retry, Code: "cancelled", Err: err}
 	}
 	if err := a.board.open(ctx, to.Conversation); err != nil {
 		return &channels.SendError{Verdict: channels.Retry, Code: "history", Err: err}

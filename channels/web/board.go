@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,21 +18,39 @@ type board struct {
 	limits  Config
 	history History
 
-	mu     sync.Mutex
-	log    *eventLog
-	rooms  map[string]*room
-	nextID uint64
-	epoch  string // makes ids of this process differ from those of earlier ones
+	mu       sync.Mutex
+	log      *eventLog
+	rooms    map[string]*room
+	finished finished
+	nextID   uint64
+	epoch    string // makes ids of this process differ from those of earlier ones
 }
 
 // room is what is remembered of one session.
 type room struct {
 	info     Session
 	messages []*Message
-	sent     map[string]string // piece key → message id, for pieces that are sent twice
-	posted   map[string]string // the page's own message id → message id, for repeated posts
-	waiting  map[string]bool   // message ids that wait for their answer
-	fresh    bool              // nothing was sent since it came from the history
+	sent     map[string]string    // piece key → message id, for pieces that are sent twice
+	waiting  map[string]time.Time // message ids that wait for their answer, since when
+	fresh    bool                 // nothing was sent since it came from the history
+}
+
+const (
+	// waitsFor is how long a message counts as waiting: longer than any turn. Of one that an earlier
+	// process answered, nobody says so here.
+	waitsFor = 15 * time.Minute
+	// repostedFor is how long the page tries to post a message again.
+	repostedFor = 5 * time.Minute
+)
+
+// busy reports whether a message waits for its answer.
+func (r *room) busy() bool {
+	for id, since := range r.waiting {
+		if time.Since(since) > waitsFor {
+			delete(r.waiting, id)
+		}
+	}
+	return len(r.waiting) > 0
 }
 
 func newBoard(cfg Config, h History, epoch string) *board {
@@ -65,7 +85,7 @@ func (b *board) open(ctx context.Context, session string) error {
 func (b *board) remembered(session string, past []Entry) *room {
 	r := &room{
 		info: Session{ID: session}, fresh: true,
-		sent: map[string]string{}, posted: map[string]string{}, waiting: map[string]bool{},
+		sent: map[string]string{}, waiting: map[string]time.Time{},
 	}
 	if extra := len(past) - b.limits.Messages; extra > 0 {
 		past = past[extra:]
@@ -96,7 +116,7 @@ func (b *board) forgetOldest(keep string) {
 	for len(b.rooms) > b.limits.Sessions {
 		oldest := ""
 		for id, r := range b.rooms {
-			if id == keep || len(r.waiting) > 0 {
+			if id == keep || r.busy() {
 				continue
 			}
 			if oldest == "" || r.info.UpdatedAt.Before(b.rooms[oldest].info.UpdatedAt) {
@@ -117,9 +137,12 @@ func (b *board) publish(r *room, m *Message) {
 	r.info.UpdatedAt = m.At
 }
 
+// append adds a message, which gets an id unless it has one. The lock is held.
 func (b *board) append(r *room, m *Message) {
-	b.nextID++
-	m.ID = fmt.Sprintf("m%d-%s", b.nextID, b.epoch)
+	if m.ID == "" {
+		b.nextID++
+		m.ID = fmt.Sprintf("m%d-%s", b.nextID, b.epoch)
+	}
 	r.messages = append(r.messages, m)
 	if extra := len(r.messages) - b.limits.Messages; extra > 0 {
 		for _, old := range r.messages[:extra] {
@@ -127,16 +150,16 @@ func (b *board) append(r *room, m *Message) {
 		}
 		r.messages = slices.Clone(r.messages[extra:])
 	}
-	b.publish(r, m)
+	if !m.held {
+		b.publish(r, m)
+	}
 }
 
 // unlink forgets the keys that lead to a message that is gone.
 func (r *room) unlink(id string) {
-	for _, keys := range []map[string]string{r.sent, r.posted} {
-		for k, v := range keys {
-			if v == id {
-				delete(keys, k)
-			}
+	for k, v := range r.sent {
+		if v == id {
+			delete(r.sent, k)
 		}
 	}
 }
@@ -185,6 +208,9 @@ func (b *board) say(session, key string, m Message) string {
 		return old.ID
 	}
 	r.fresh = false
+	for _, own := range r.messages { // what is answered is stored, and stands above
+		b.show(r, own)
+	}
 	b.append(r, &m)
 	if key != "" {
 		r.sent[key] = m.ID
@@ -232,12 +258,20 @@ func (b *board) remove(session, id string) bool {
 	r.messages = slices.DeleteFunc(r.messages, func(m *Message) bool { return m.ID == id })
 	r.unlink(id)
 	delete(r.waiting, id)
-	b.log.drop(func(e event) bool { return e.Message != nil && e.Message.ID == id })
+	b.log.drop(func(e event) bool { return e.Message != nil && e.Message.ID == id && e.Session == session })
 	b.log.add(event{Type: eventDelete, Session: session, ID: id})
 	return true
 }
 
-// post appends the owner's message. A repeated post (same clientID) returns the first one.
+// postID is the id of a message of the page. It depends on the page's own id only, so that a message
+// that is posted again to another process of the bot stays the same.
+func postID(session, clientID string) string {
+	sum := sha256.Sum256([]byte(session + "\x00" + clientID))
+	return "p" + hex.EncodeToString(sum[:10])
+}
+
+// post appends the owner's message, which is not shown before it is confirmed: a page must not see
+// what may have to be taken back. A repeated post (same clientID) returns the first one.
 func (b *board) post(session, clientID, text string, at time.Time) (m Message, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -246,18 +280,82 @@ func (b *board) post(session, clientID, text string, at time.Time) (m Message, a
 		r = b.remembered(session, nil)
 		b.rooms[session] = r
 	}
-	if id, known := r.posted[clientID]; known {
-		if old := r.find(id); old != nil {
-			return *old, true
+	id := postID(session, clientID)
+	if old := r.find(id); old != nil {
+		return *old, true
+	}
+	if old, answered := r.postedBefore(text, at); old != nil {
+		old.ID, old.Post, old.held = id, clientID, true
+		if answered {
+			b.finished.add(id)
 		}
+		return *old, true
 	}
 	r.fresh = false
-	r.entitle(text)
-	own := &Message{Session: session, Own: true, Post: clientID, Text: text, At: at}
+	own := &Message{ID: id, Session: session, Own: true, Post: clientID, Text: text, At: at, held: true}
 	b.append(r, own)
-	r.posted[clientID] = own.ID
-	r.waiting[own.ID] = true
 	return *own, false
+}
+
+// confirm shows a message that is stored.
+func (b *board) confirm(m Message) Message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.rooms[m.Session]
+	if r == nil {
+		return m
+	}
+	own := r.find(m.ID)
+	if own == nil {
+		return m
+	}
+	b.show(r, own)
+	return *own
+}
+
+// show publishes an own message unless it is shown. The lock is held.
+func (b *board) show(r *room, own *Message) {
+	if !own.held {
+		return
+	}
+	own.held = false
+	r.entitle(own.Text)
+	b.publish(r, own)
+	if !b.finished.has(own.ID) { // or it was dealt with in the meantime
+		r.waiting[own.ID] = own.At
+	}
+}
+
+// withdraw takes back a message that could not be stored; the page posts it again under the same id.
+func (b *board) withdraw(m Message) {
+	b.mu.Lock()
+	r := b.rooms[m.Session]
+	if r != nil {
+		if own := r.find(m.ID); own != nil && own.held {
+			r.messages = slices.DeleteFunc(r.messages, func(x *Message) bool { return x == own })
+		}
+	}
+	b.mu.Unlock()
+	b.remove(m.Session, m.ID) // in case it was shown already
+}
+
+// postedBefore finds a message that the page posts again because the bot restarted before it
+// answered: it is in the history already, and so perhaps is its answer.
+func (r *room) postedBefore(text string, at time.Time) (old *Message, answered bool) {
+	if !r.fresh {
+		return nil, false
+	}
+	for i := len(r.messages) - 1; i >= 0; i-- {
+		switch m := r.messages[i]; {
+		case !m.Own:
+			answered = true
+		case m.Text == text && m.Post == "" && at.Sub(m.At) < repostedFor:
+			return m, answered
+		default:
+			return nil, false
+		}
+	}
+	return nil, false
 }
 
 // typing tells the pages that the bot works on an answer.
@@ -271,9 +369,10 @@ func (b *board) typing(session string) {
 func (b *board) finish(session, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.finished.add(id)
 	if r := b.rooms[session]; r != nil {
 		delete(r.waiting, id)
-		if len(r.waiting) > 0 {
+		if r.busy() {
 			return
 		}
 	}
@@ -294,7 +393,9 @@ func (b *board) snapshot(session string) snapshot {
 	if r := b.rooms[session]; r != nil {
 		s.Session = r.shown()
 		for _, m := range r.messages {
-			s.Messages = append(s.Messages, *m)
+			if !m.held {
+				s.Messages = append(s.Messages, *m)
+			}
 		}
 	}
 	return s
@@ -302,7 +403,7 @@ func (b *board) snapshot(session string) snapshot {
 
 func (r *room) shown() Session {
 	info := r.info
-	info.Busy = len(r.waiting) > 0
+	info.Busy = r.busy()
 	return info
 }
 

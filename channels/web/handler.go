@@ -143,15 +143,14 @@ func (a *Adapter) servePost(w http.ResponseWriter, r *http.Request) {
 	m, again := a.board.post(session, p.ID, p.Text, now())
 	if err := sink.Accept(r.Context(), inbound(m, p)); err != nil {
 		if !again {
-			a.board.remove(session, m.ID)
-			a.board.finish(session, m.ID)
+			a.board.withdraw(m)
 		}
 		a.log.Error("web message cannot be stored", "error", err)
 		w.Header().Set("Retry-After", "2")
 		reply(w, http.StatusServiceUnavailable, problem{"The message could not be stored; try again."})
 		return
 	}
-	reply(w, http.StatusAccepted, m)
+	reply(w, http.StatusAccepted, a.board.confirm(m))
 }
 
 // inbound normalises a post. The key is the page's, so that a repeated post is one message even

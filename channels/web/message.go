@@ -23,6 +23,8 @@ type Message struct {
 	At      time.Time     `json:"at"`
 	// Rev grows with every change of any message; of two versions the higher one is newer.
 	Rev uint64 `json:"rev"`
+
+	held bool // not shown yet
 }
 
 // Session is one conversation in the page's list.

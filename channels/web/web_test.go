@@ -277,9 +277,6 @@ func TestMemoryIsBounded(t *testing.T) {
 	if n := len(r.texts("waits")); n != 5 {
 		t.Errorf("%d messages in memory", n)
 	}
-	if n := len(r.board.rooms["waits"].posted); n != 0 {
-		t.Errorf("%d keys of forgotten messages", n)
-	}
 }
 
 func TestStoppedChannel(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // Time limits per kind of call (spec/chat.md §9.3, T13).
 const (
 	pollTimeout     = 50 * time.Second // what the server is asked to wait
-	pollLimit       = 65 * time.Second
+	pollLimit       = 60 * time.Second // a poll without an answer by then never gets one
 	callLimit       = 30 * time.Second
 	uploadLimit     = 5 * time.Minute
 	largestResponse = 32 << 20
@@ -172,11 +172,13 @@ func (a *api) harmless(err error) error {
 	return err
 }
 
-func (a *api) scrub(s string) string {
-	if a.token.IsZero() {
+func (a *api) scrub(s string) string { return hide(s, a.token) }
+
+func hide(s string, hidden secret.String) string {
+	if hidden.IsZero() {
 		return s
 	}
-	return strings.ReplaceAll(s, a.token.Reveal(), secret.Mask)
+	return strings.ReplaceAll(s, hidden.Reveal(), secret.Mask)
 }
 
 // get downloads a file of at most limit bytes.

@@ -28,7 +28,9 @@ type Offsets interface {
 type Deps struct {
 	Account string // name of the account in addresses; "" = default
 	Offsets Offsets
-	Log     *slog.Logger // nil = discard
+	Menus   channels.Menus // nil = in memory: buttons work until the process ends
+	Tokens  *Tokens        // shared by all accounts of the process; nil = this is the only one
+	Log     *slog.Logger   // nil = discard
 	// Moved is told that a conversation has a new id, before its first message under that id comes.
 	// It must be quick. nil = nobody.
 	Moved func(ctx context.Context, from chat.Address, conversation string)
@@ -37,19 +39,22 @@ type Deps struct {
 	Transport func() http.RoundTripper
 }
 
-// Bot is one account. It implements channels.Adapter, Editor, Typer, Fetcher and CommandRegistrar.
-// Send and its kin work before and while Run runs.
+// Bot is one account. It implements channels.Adapter, Editor, Typer, Reactor, Fetcher,
+// CommandRegistrar, Webhook and Prober. Send and its kin work before and while Run runs.
 type Bot struct {
-	cfg     Config
-	deps    Deps
-	log     *slog.Logger
-	api     *api
-	buttons *buttons
-	texts   *texts
-	answers chan answer
-	running atomic.Bool
-	// threadless are private chats whose topics the server refused (a regression of some servers).
-	threadless *idSet
+	cfg       Config
+	deps      Deps
+	log       *slog.Logger
+	api       *api
+	menus     channels.Menus
+	texts     *texts
+	presses   chan press
+	reactions shownReactions
+	running   atomic.Bool
+	hook      hook
+	// threadless are private chats whose topics the server refused (a regression of some servers),
+	// voiceless those that take no voice notes. moved are groups that became supergroups.
+	threadless, voiceless, moved *idSet
 }
 
 var (
@@ -58,6 +63,9 @@ var (
 	_ channels.Typer            = (*Bot)(nil)
 	_ channels.Fetcher          = (*Bot)(nil)
 	_ channels.CommandRegistrar = (*Bot)(nil)
+	_ channels.Reactor          = (*Bot)(nil)
+	_ channels.Webhook          = (*Bot)(nil)
+	_ channels.Prober           = (*Bot)(nil)
 )
 
 // ErrRunning is returned by Run while another Run of the same Bot has not ended: two polls of one
@@ -79,15 +87,22 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 	if deps.Transport == nil {
 		deps.Transport = func() http.RoundTripper { return network(cfg.Proxy) }
 	}
+	menus := deps.Menus
+	if menus == nil {
+		menus = newMemoryMenus()
+	}
 	return &Bot{
 		cfg:        cfg,
 		deps:       deps,
 		log:        deps.Log.With("channel", Channel, "account", deps.Account),
 		api:        newAPI(cfg, deps.Transport),
-		buttons:    newButtons(),
+		menus:      menus,
 		texts:      newTexts(),
-		answers:    make(chan answer, mostAnswers),
+		presses:    make(chan press, mostPresses),
+		hook:       newHook(),
 		threadless: newIDSet(),
+		voiceless:  newIDSet(),
+		moved:      newIDSet(),
 	}, nil
 }
 
@@ -114,25 +129,29 @@ func (b *Bot) Close() { b.api.closeIdle() }
 
 // Pace of the platform (spec/chat.md §2.4, §9.3 T8).
 const (
-	editInterval = 1200 * time.Millisecond
-	messageEvery = time.Second
-	messageBurst = 3
-	perSecond    = 25
+	editInterval      = 1200 * time.Millisecond
+	groupEditInterval = 3500 * time.Millisecond
+	messageEvery      = time.Second
+	groupMessageEvery = time.Minute / 20
+	messageBurst      = 3
+	perSecond         = 25
 )
 
 // Traits implements channels.Adapter.
 func (b *Bot) Traits() channels.Traits {
 	return channels.Traits{
-		Channel:       Channel,
-		Account:       b.deps.Account,
-		Markup:        channels.TelegramHTML,
-		TextLimit:     b.cfg.TextChunkLimit,
-		VisibleLimit:  longestText,
-		Edits:         true,
-		EditInterval:  editInterval,
-		References:    true,
-		SilentNotices: true,
-		Pace:          channels.Pace{Every: messageEvery, Burst: messageBurst},
-		Global:        perSecond,
+		Channel:           Channel,
+		Account:           b.deps.Account,
+		Markup:            channels.TelegramHTML,
+		TextLimit:         b.cfg.TextChunkLimit,
+		VisibleLimit:      longestText,
+		Edits:             true,
+		EditInterval:      editInterval,
+		GroupEditInterval: groupEditInterval,
+		References:        true,
+		SilentNotices:     true,
+		Pace:              channels.Pace{Every: messageEvery, Burst: messageBurst},
+		GroupPace:         channels.Pace{Every: groupMessageEvery, Burst: messageBurst},
+		Global:            perSecond,
 	}
 }

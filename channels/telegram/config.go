@@ -1,14 +1,11 @@
 package telegram
 
 import (
-	"errors"
-	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
+	"understudy/channels"
 	"understudy/internal/secret"
 )
 
@@ -28,7 +25,11 @@ const (
 	policyOpen       = "open"
 	policyDisabled   = "disabled"
 	policyPairing    = "pairing"
+	accessGroup      = "accessGroup:" // in front of the name of a list of ids
 	defaultReplyMode = "off"
+	defaultPath      = "/telegram-webhook"
+	longestSecret    = 256
+	mostHistory      = 1000
 )
 
 // Config is one Telegram account, the block `channels.telegram` or `channels.telegram.accounts.<id>`
@@ -40,6 +41,13 @@ type Config struct {
 	APIRoot string `yaml:"apiRoot,omitempty"`
 	Proxy   string `yaml:"proxy,omitempty"` // http, https or socks5 URL
 
+	// WebhookURL is the public address at which Telegram delivers updates; "" = they are polled. One
+	// without a path gets WebhookPath, the path of the bot's own listener. WebhookSecret proves that a
+	// call comes from Telegram.
+	WebhookURL    string        `yaml:"webhookUrl,omitempty"`
+	WebhookSecret secret.String `yaml:"webhookSecret,omitempty"`
+	WebhookPath   string        `yaml:"webhookPath,omitempty"`
+
 	DMPolicy       string           `yaml:"dmPolicy,omitempty"`  // pairing, allowlist, open, disabled
 	AllowFrom      []string         `yaml:"allowFrom,omitempty"` // user ids; "*" with dmPolicy open
 	GroupPolicy    string           `yaml:"groupPolicy,omitempty"`
@@ -47,13 +55,22 @@ type Config struct {
 	Groups         map[string]Group `yaml:"groups,omitempty"`         // by chat id, "*" for all others
 	RequireMention *bool            `yaml:"requireMention,omitempty"`
 
-	ImplicitMentions ImplicitMentions `yaml:"implicitMentions,omitempty"`
-	ReplyToMode      string           `yaml:"replyToMode,omitempty"` // off, first, all, batched
-	Streaming        Streaming        `yaml:"streaming,omitempty"`
-	TextChunkLimit   int              `yaml:"textChunkLimit,omitempty"` // UTF-16 units of Markdown per message
-	MediaMaxMB       int              `yaml:"mediaMaxMb,omitempty"`
-	LinkPreview      *bool            `yaml:"linkPreview,omitempty"`
-	Commands         Commands         `yaml:"commands,omitempty"`
+	ImplicitMentions    ImplicitMentions `yaml:"implicitMentions,omitempty"`
+	MentionPatterns     []string         `yaml:"mentionPatterns,omitempty"` // RE2, any case
+	IgnoreOtherMentions bool             `yaml:"ignoreOtherMentions,omitempty"`
+	AllowBots           string           `yaml:"allowBots,omitempty"`    // "false", "mentions", "true"
+	HistoryLimit        *int             `yaml:"historyLimit,omitempty"` // nil = the global one, 0 = none
+
+	ReplyToMode    string    `yaml:"replyToMode,omitempty"` // off, first, all, batched
+	Streaming      Streaming `yaml:"streaming,omitempty"`
+	TextChunkLimit int       `yaml:"textChunkLimit,omitempty"` // UTF-16 units of Markdown per message
+	MediaMaxMB     int       `yaml:"mediaMaxMb,omitempty"`
+	LinkPreview    *bool     `yaml:"linkPreview,omitempty"`
+	Commands       Commands  `yaml:"commands,omitempty"`
+
+	AckReaction     string           `yaml:"ackReaction,omitempty"` // an emoji; "" = the global one
+	StatusReactions bool             `yaml:"statusReactions,omitempty"`
+	CatchUp         channels.CatchUp `yaml:"catchUp,omitempty"` // zero fields = the global ones
 }
 
 // Group is what differs in one group.
@@ -104,6 +121,8 @@ func (c Config) WithDefaults() Config {
 	c.APIRoot = strings.TrimRight(c.APIRoot, "/")
 	set(&c.DMPolicy, policyPairing)
 	set(&c.GroupPolicy, policyAllowlist)
+	set(&c.WebhookPath, defaultPath)
+	set(&c.AllowBots, "false")
 	set(&c.ReplyToMode, defaultReplyMode)
 	set(&c.Streaming.Mode, "partial")
 	set(&c.Streaming.ChunkMode, "length")
@@ -124,60 +143,6 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate returns all mistakes, each a *FieldError, joined. It looks at a config after
-// WithDefaults.
-func (c Config) Validate() error {
-	var errs []error
-	bad := func(path, format string, args ...any) {
-		errs = append(errs, &FieldError{Path: path, Problem: fmt.Sprintf(format, args...)})
-	}
-	oneOf := func(path, value string, allowed ...string) {
-		if !slices.Contains(allowed, value) {
-			bad(path, "%q is not one of %s", value, strings.Join(allowed, ", "))
-		}
-	}
-	if c.BotToken.IsZero() {
-		bad("botToken", "a bot token from @BotFather is needed")
-	} else if c.BotID() == "" {
-		bad("botToken", "this is not a bot token; it looks like 123456789:AA…")
-	}
-	if u, err := url.Parse(c.APIRoot); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Contains(c.APIRoot, "%") {
-		bad("apiRoot", "an http or https URL is needed")
-	}
-	if u, err := url.Parse(c.Proxy); c.Proxy != "" && (err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme)) {
-		bad("proxy", "an http, https or socks5 URL is needed")
-	}
-	oneOf("dmPolicy", c.DMPolicy, policyPairing, policyAllowlist, policyOpen, policyDisabled)
-	oneOf("groupPolicy", c.GroupPolicy, policyAllowlist, policyOpen, policyDisabled)
-	oneOf("replyToMode", c.ReplyToMode, "off", "first", "all", "batched")
-	oneOf("streaming.mode", c.Streaming.Mode, "off", "partial")
-	oneOf("streaming.chunkMode", c.Streaming.ChunkMode, "length", "newline")
-	if c.DMPolicy == policyAllowlist && len(c.AllowFrom) == 0 {
-		bad("allowFrom", "dmPolicy allowlist needs at least one user id")
-	}
-	if c.TextChunkLimit < leastChunk || c.TextChunkLimit > longestText {
-		bad("textChunkLimit", "must be between %d and %d", leastChunk, longestText)
-	}
-	if c.MediaMaxMB < 1 || c.MediaMaxMB > largestServerMB {
-		bad("mediaMaxMb", "must be between 1 and %d", largestServerMB)
-	}
-	checkIDs(bad, "allowFrom", c.AllowFrom)
-	checkIDs(bad, "groupAllowFrom", c.GroupAllowFrom)
-	for _, id := range slices.Sorted(maps.Keys(c.Groups)) {
-		checkIDs(bad, "groups", []string{id})
-		checkIDs(bad, "groups."+id+".allowFrom", c.Groups[id].AllowFrom)
-	}
-	return errors.Join(errs...)
-}
-
-func checkIDs(bad func(path, format string, args ...any), path string, ids []string) {
-	for _, id := range ids {
-		if _, err := strconv.ParseInt(id, 10, 64); err != nil && id != wildcard {
-			bad(path, "%q is not a numeric Telegram id (names never match)", id)
-		}
-	}
-}
-
 // BotID returns the user id of the bot, which is the first part of its token, "" if there is none.
 // A stored offset means something only together with it.
 func (c Config) BotID() string {
@@ -186,4 +151,16 @@ func (c Config) BotID() string {
 		return ""
 	}
 	return id
+}
+
+// Webhook is the address that Telegram is told, "" when updates are polled.
+func (c Config) Webhook() string {
+	u, err := url.Parse(c.WebhookURL)
+	if err != nil || c.WebhookURL == "" {
+		return ""
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = c.WebhookPath
+	}
+	return u.String()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
+	"understudy/channels"
 	"understudy/internal/secret"
 )
 
@@ -27,6 +28,26 @@ func TestConfigValidate(t *testing.T) {
 		{"names are no ids", func(c *Config) { c.AllowFrom = []string{"1001", "*", "@ann"} }, []string{"allowFrom", "groupAllowFrom"}},
 		{"limits", func(c *Config) { c.TextChunkLimit, c.MediaMaxMB = 5000, -1 }, []string{"textChunkLimit", "mediaMaxMb"}},
 		{"urls", func(c *Config) { c.APIRoot, c.Proxy = "api.telegram.org", "ftp://x" }, []string{"apiRoot", "proxy"}},
+		{"group lists by name", func(c *Config) { c.AllowFrom = []string{"accessGroup:team"}; c.DMPolicy = "allowlist" }, nil},
+		{"a group cannot be one", func(c *Config) { c.Groups = map[string]Group{"accessGroup:team": {}} }, []string{"groups"}},
+		{"mention patterns", func(c *Config) { c.MentionPatterns = []string{`\bbot\b`, "("} }, []string{"mentionPatterns[1]"}},
+		{"choices", func(c *Config) { c.AllowBots, c.AckReaction = "yes", "⏳" }, []string{"allowBots", "ackReaction"}},
+		{"bounds", func(c *Config) {
+			n := -1
+			c.HistoryLimit = &n
+			c.CatchUp = channels.CatchUp{MaxAge: -1, MaxMessages: -1}
+		}, []string{"historyLimit", "catchUp.maxAge", "catchUp.maxMessages"}},
+		{"webhook", withWebhook, nil},
+		{"webhook without a secret", func(c *Config) { c.WebhookURL = "https://bot.test" }, []string{"webhookSecret"}},
+		{"webhook with a short secret", func(c *Config) { withWebhook(c); c.WebhookSecret = secret.New("short") }, []string{"webhookSecret"}},
+		{"webhook with a strange secret", func(c *Config) { withWebhook(c); c.WebhookSecret = secret.New("abcdefgh ijklmnopq") }, []string{"webhookSecret"}},
+		{"webhook over http", func(c *Config) { withWebhook(c); c.WebhookURL = "http://bot.test" }, []string{"webhookUrl"}},
+		{"webhook on a strange port", func(c *Config) { withWebhook(c); c.WebhookURL = "https://bot.test:8787" }, []string{"webhookUrl"}},
+		{"webhook of an own server", func(c *Config) {
+			withWebhook(c)
+			c.APIRoot, c.WebhookURL = "http://127.0.0.1:8081", "http://127.0.0.1:8787"
+		}, nil},
+		{"webhook path", func(c *Config) { c.WebhookPath = "hook" }, []string{"webhookPath"}},
 		{"groups", func(c *Config) { c.Groups = map[string]Group{"ops": {AllowFrom: []string{"bob"}}, "*": {}} }, []string{"groups", "groups.ops.allowFrom"}},
 	}
 	for _, tt := range tests {
@@ -85,5 +106,20 @@ textChunkLimit: 3000
 	}
 	if _, err := New(Config{BotToken: secret.New("123:abc"), DMPolicy: "x"}, Deps{}); err == nil || strings.Contains(err.Error(), "abc") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestWebhookAddress(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                          "",
+		"https://bot.test":          "https://bot.test/telegram-webhook",
+		"https://bot.test/":         "https://bot.test/telegram-webhook",
+		"https://bot.test:8443/a/b": "https://bot.test:8443/a/b",
+		"https://bot.test/hook?x=1": "https://bot.test/hook?x=1",
+		"https://bot.test/%zz":      "",
+	} {
+		if got := (Config{WebhookURL: url}).WithDefaults().Webhook(); got != want {
+			t.Errorf("%q: %q, want %q", url, got, want)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"sync"
 	"testing"
@@ -48,6 +47,7 @@ func (m *memory) stored() int64 {
 
 const (
 	ann   = 1001
+	bob   = 1002
 	group = -2001
 	forum = -1001
 	topic = 55
@@ -71,6 +71,7 @@ func newBot(t *testing.T, srv *emulator.Server, change func(*Config, *Deps)) *Bo
 func newServer(cfg emulator.Config) *emulator.Server {
 	srv := emulator.New(cfg)
 	srv.AddChat(emulator.Chat{ID: ann, Type: "private"})
+	srv.AddChat(emulator.Chat{ID: bob, Type: "private"})
 	srv.AddChat(emulator.Chat{ID: group, Type: "group", Title: "Plain"})
 	srv.AddChat(emulator.Chat{ID: forum, Type: "supergroup", Title: "Forum", Forum: true}, topic)
 	return srv
@@ -85,17 +86,99 @@ var (
 
 func TestConformance(t *testing.T) {
 	channelstest.Run(t, func(t *testing.T) *channelstest.Subject {
-		srv := newServer(emulator.Config{})
-		b := newBot(t, srv, func(_ *Config, d *Deps) { d.Log = slog.New(slog.DiscardHandler) })
-		return &channelstest.Subject{
-			Adapter: b, Platform: platform{srv}, Close: b.Close,
-			Person: strconv.Itoa(ann), Direct: direct, Group: inGroup, Thread: inTopic,
+		s := subject(t, emulator.Config{}, "", nil)
+		s.Second = func(t *testing.T) *channelstest.Subject {
+			return subject(t, emulator.Config{Token: "220:other"}, "second", nil)
+		}
+		return s
+	})
+}
+
+// subject makes an account with an emulator of its own.
+func subject(t *testing.T, cfg emulator.Config, account string, change func(*Config, *Deps)) *channelstest.Subject {
+	srv := newServer(cfg)
+	b := newBot(t, srv, func(c *Config, d *Deps) {
+		d.Account, d.Menus = account, channelstest.NewMenus()
+		if change != nil {
+			change(c, d)
 		}
 	})
+	of := func(a chat.Address) chat.Address {
+		a.Account = account
+		return a
+	}
+	return &channelstest.Subject{
+		Adapter: b, Platform: platform{srv}, Close: b.Close,
+		Person: strconv.Itoa(ann), Other: strconv.Itoa(bob), Direct: of(direct), Group: of(inGroup), Thread: of(inTopic),
+	}
 }
 
 // platform drives the emulator for the conformance suite.
 type platform struct{ *emulator.Server }
+
+var (
+	_ channelstest.Breaker    = platform{}
+	_ channelstest.Chooser    = platform{}
+	_ channelstest.Cutter     = platform{}
+	_ channelstest.Duplicator = platform{}
+	_ channelstest.Editable   = platform{}
+	_ channelstest.Reactable  = platform{}
+	_ channelstest.Revoker    = platform{}
+	_ channelstest.Sharer     = platform{}
+)
+
+func number(id string) int {
+	n, _ := strconv.Atoi(id)
+	return n
+}
+
+func (p platform) Edit(_ string, to chat.Address, id, text string) {
+	conversation, _ := ids(to)
+	p.UserEdits(conversation, number(id), text)
+}
+
+func (p platform) Duplicate(to chat.Address, id string) {
+	conversation, _ := ids(to)
+	p.Redeliver(conversation, number(id))
+}
+
+func (p platform) Reactions(to chat.Address, id string) []string {
+	conversation, _ := ids(to)
+	return p.Server.Reactions(conversation, number(id))
+}
+
+func (p platform) Share(person string, to chat.Address, text string, file chat.Attachment) string {
+	conversation, _ := ids(to)
+	return strconv.Itoa(p.UserSays(conversation, int64(number(person)), text, emulator.WithFile("document", file.Name, file.MediaType, file.Data)))
+}
+
+func (p platform) Files(to chat.Address) []chat.Attachment {
+	conversation, _ := ids(to)
+	var out []chat.Attachment
+	for _, m := range p.Sent(conversation) {
+		if m.Media != "" {
+			out = append(out, chat.Attachment{Name: m.FileName, Data: m.Data})
+		}
+	}
+	return out
+}
+
+func (p platform) Options(to chat.Address, id string) []string {
+	conversation, _ := ids(to)
+	var out []string
+	for _, m := range p.Messages(conversation) {
+		if m.ID == number(id) {
+			for _, b := range m.Buttons {
+				out = append(out, b.Text)
+			}
+		}
+	}
+	return out
+}
+
+func (platform) Next() string { return "▶" }
+
+func (p platform) Told(person string) []string { return p.Toasts(int64(number(person))) }
 
 func ids(to chat.Address) (conversation int64, thread int) {
 	conversation, _ = strconv.ParseInt(to.Conversation, 10, 64)

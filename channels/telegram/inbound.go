@@ -16,34 +16,52 @@ import (
 const generalTopic = "1"
 
 // receive passes a message on, unless there is nothing in it for the bot.
-func (p *poller) receive(ctx context.Context, updateID int64, m *message, edited bool) error {
-	if m.MigrateTo != 0 {
-		p.log.Info("group became a supergroup", "chat_id", m.Chat.ID, "new_chat_id", m.MigrateTo)
-		if from, ok := p.address(m); ok && p.deps.Moved != nil {
-			p.deps.Moved(ctx, from, id64(m.MigrateTo))
-		}
+func (in *intake) receive(ctx context.Context, updateID int64, m *message, edited bool) error {
+	if in.migrated(ctx, m) {
 		return nil
 	}
-	in, ok := p.inbound(updateID, m, edited)
+	got, ok := in.inbound(updateID, m, edited)
 	if !ok {
 		return nil
 	}
-	key, text := in.Address.Conversation+":"+in.ID, m.Text+"\x00"+m.Caption
-	if edited && p.texts.same(key, text) {
+	key, text := got.Address.Conversation+":"+got.ID, m.Text+"\x00"+m.Caption
+	if edited && in.texts.same(key, text) {
 		return nil
 	}
-	if err := p.sink.Accept(ctx, in); err != nil {
+	if err := in.accept(ctx, got); err != nil {
 		return err // it comes again, and must not look unchanged then
 	}
-	p.texts.put(key, text)
+	in.texts.put(key, text)
 	return nil
+}
+
+// migrated tells that a group became a supergroup, which has another id. Both chats say so, and
+// either message may be the one that arrives.
+func (in *intake) migrated(ctx context.Context, m *message) bool {
+	if m.MigrateTo == 0 && m.MigrateFrom == 0 {
+		return false
+	}
+	from, ok := in.address(m)
+	from.Thread = "" // a plain group has no topics
+	to := id64(m.MigrateTo)
+	if m.MigrateTo == 0 {
+		from.Conversation, to = id64(m.MigrateFrom), id64(m.Chat.ID)
+	}
+	if !ok || !in.moved.add(from.Conversation) {
+		return true
+	}
+	in.log.Info("group became a supergroup", "chat_id", from.Conversation, "new_chat_id", to)
+	if in.deps.Moved != nil {
+		in.deps.Moved(ctx, from, to)
+	}
+	return true
 }
 
 // inbound normalises a message. It reports false for the bot's own messages, for service messages,
 // for commands addressed to another bot and for chats that are no conversations.
-func (p *poller) inbound(updateID int64, m *message, edited bool) (chat.Inbound, bool) {
-	address, ok := p.address(m)
-	if !ok || m.From != nil && m.From.ID == p.self.ID && m.SenderChat == nil {
+func (in *intake) inbound(updateID int64, m *message, edited bool) (chat.Inbound, bool) {
+	address, ok := in.address(m)
+	if !ok || m.From != nil && m.From.ID == in.self.ID && m.SenderChat == nil {
 		return chat.Inbound{}, false
 	}
 	sender, ok := author(m)
@@ -54,44 +72,46 @@ func (p *poller) inbound(updateID int64, m *message, edited bool) (chat.Inbound,
 	if text == "" {
 		text, entities = m.Caption, m.CaptionEntities
 	}
-	a := p.addressing(text, entities)
+	a := in.addressing(text, entities)
 	if a.otherBot {
 		return chat.Inbound{}, false
 	}
-	in := chat.Inbound{
-		ID:          strconv.Itoa(m.ID),
-		EventKey:    "tg:" + id64(p.self.ID) + ":" + id64(updateID),
-		Address:     address,
-		Sender:      sender,
-		Text:        a.text,
-		Attachments: attachments(m),
-		Mentioned:   a.mentioned,
-		At:          time.Unix(m.Date, 0).UTC(),
-		Edited:      edited,
+	got := chat.Inbound{
+		ID:             strconv.Itoa(m.ID),
+		EventKey:       in.eventKey(updateID),
+		Address:        address,
+		Sender:         sender,
+		Text:           a.text,
+		Attachments:    attachments(m),
+		Mentioned:      a.mentioned,
+		MentionsOthers: a.others && !a.mentioned,
+		Album:          m.Album,
+		At:             time.Unix(m.Date, 0).UTC(),
+		Edited:         edited,
 	}
 	// The ids of private chats are those of the users, so a message key needs the bot as well.
-	key := "tg:" + id64(p.self.ID) + ":" + id64(m.Chat.ID) + ":" + in.ID
+	key := "tg:" + id64(in.self.ID) + ":" + id64(m.Chat.ID) + ":" + got.ID
 	if edited {
 		key += ":" + id64(m.EditDate)
 	}
-	in.AltKeys = []string{key}
-	if in.Text == "" && m.Sticker != nil {
-		in.Text = m.Sticker.Emoji
+	got.AltKeys = []string{key}
+	if got.Text == "" && m.Sticker != nil {
+		got.Text = m.Sticker.Emoji
 	}
-	p.refer(&in, m)
-	if in.Text == "" && len(in.Attachments) == 0 && !in.Mentioned {
+	in.refer(&got, m)
+	if got.Text == "" && len(got.Attachments) == 0 && !got.Mentioned {
 		return chat.Inbound{}, false
 	}
-	return in, true
+	return got, true
 }
 
 // address returns where a message was written.
-func (p *poller) address(m *message) (chat.Address, bool) {
-	a := chat.Address{Channel: Channel, Account: p.deps.Account, Conversation: id64(m.Chat.ID)}
+func (in *intake) address(m *message) (chat.Address, bool) {
+	a := chat.Address{Channel: Channel, Account: in.deps.Account, Conversation: id64(m.Chat.ID)}
 	switch m.Chat.Type {
 	case "private":
 		a.Kind = chat.Direct
-		if m.IsTopic && m.Thread != 0 && p.self.HasTopics {
+		if m.IsTopic && m.Thread != 0 && in.self.HasTopics {
 			a.Thread = strconv.Itoa(m.Thread)
 		}
 	case "group", "supergroup":
@@ -123,18 +143,18 @@ func author(m *message) (chat.Sender, bool) {
 
 // refer adds the message that is answered. In a topic every message points at the one that opened
 // the topic; that is no answer.
-func (p *poller) refer(in *chat.Inbound, m *message) {
+func (in *intake) refer(got *chat.Inbound, m *message) {
 	r := m.ReplyTo
 	if r == nil || m.IsTopic && r.ID == m.Thread {
 		return
 	}
-	in.ReplyTo = strconv.Itoa(r.ID)
-	in.Quote = r.Text + r.Caption // a message has at most one of them
+	got.ReplyTo = strconv.Itoa(r.ID)
+	got.Quote = r.Text + r.Caption // a message has at most one of them
 	if m.Quote != nil && m.Quote.Text != "" {
-		in.Quote = m.Quote.Text
+		got.Quote = m.Quote.Text
 	}
-	if *p.cfg.ImplicitMentions.ReplyToBot && r.From != nil && r.From.ID == p.self.ID {
-		in.Mentioned = true
+	if *in.cfg.ImplicitMentions.ReplyToBot && r.From != nil && r.From.ID == in.self.ID {
+		got.Mentioned = true
 	}
 }
 
@@ -142,11 +162,12 @@ func (p *poller) refer(in *chat.Inbound, m *message) {
 type addressing struct {
 	text      string // without the leading mention, commands without @bot
 	mentioned bool
+	others    bool // somebody else is named
 	otherBot  bool // a command for another bot
 }
 
 // addressing reads the entities of a text. Their offsets count UTF-16 units and come from outside.
-func (p *poller) addressing(text string, entities []tgbotapi.MessageEntity) addressing {
+func (in *intake) addressing(text string, entities []tgbotapi.MessageEntity) addressing {
 	a := addressing{text: strings.TrimSpace(text)}
 	if len(entities) == 0 {
 		return a
@@ -162,7 +183,8 @@ func (p *poller) addressing(text string, entities []tgbotapi.MessageEntity) addr
 		leading := strings.TrimSpace(before) == ""
 		switch e.Type {
 		case "mention", "text_mention":
-			if !p.names(e, part) {
+			if !in.names(e, part) {
+				a.others = true
 				continue
 			}
 			a.mentioned = true
@@ -173,7 +195,7 @@ func (p *poller) addressing(text string, entities []tgbotapi.MessageEntity) addr
 			name, bot, addressed := strings.Cut(part, "@")
 			switch {
 			case !addressed:
-			case !strings.EqualFold(bot, p.self.Username):
+			case !strings.EqualFold(bot, in.self.Username):
 				a.otherBot = a.otherBot || leading
 			default:
 				a.mentioned = true
@@ -187,9 +209,9 @@ func (p *poller) addressing(text string, entities []tgbotapi.MessageEntity) addr
 }
 
 // names reports whether a mention means this bot.
-func (p *poller) names(e tgbotapi.MessageEntity, part string) bool {
+func (in *intake) names(e tgbotapi.MessageEntity, part string) bool {
 	if e.Type == "text_mention" {
-		return e.User != nil && e.User.ID == p.self.ID
+		return e.User != nil && e.User.ID == in.self.ID
 	}
-	return p.self.Username != "" && strings.EqualFold(part, "@"+p.self.Username)
+	return in.self.Username != "" && strings.EqualFold(part, "@"+in.self.Username)
 }

@@ -42,9 +42,20 @@ func TestInbound(t *testing.T) {
 			{"mention in any case", group, "@Understudy_BOT: hi", nil, chat.Inbound{Address: inGroup, Text: "hi", Mentioned: true}},
 			{"mention behind wide characters", group, "😀😀 ask " + name + " now", nil, chat.Inbound{Address: inGroup, Text: "😀😀 ask " + name + " now", Mentioned: true}},
 			{"mention alone", group, name, nil, chat.Inbound{Address: inGroup, Mentioned: true}},
-			{"mention of somebody else", group, "@understudy_bot2 hi", nil, chat.Inbound{Address: inGroup, Text: "@understudy_bot2 hi"}},
+			{"mention of somebody else", group, "@understudy_bot2 hi", nil, chat.Inbound{Address: inGroup, Text: "@understudy_bot2 hi", MentionsOthers: true}},
 			{"mention by id", group, "Understudy, hi", []emulator.Say{emulator.Mentioning(bot, "Understudy")}, chat.Inbound{Address: inGroup, Text: "hi", Mentioned: true}},
-			{"other person by id", group, "Bob hi", []emulator.Say{emulator.Mentioning(77, "Bob")}, chat.Inbound{Address: inGroup, Text: "Bob hi"}},
+			{"other person by id", group, "Bob hi", []emulator.Say{emulator.Mentioning(77, "Bob")}, chat.Inbound{Address: inGroup, Text: "Bob hi", MentionsOthers: true}},
+			{"both are named", group, name + " ask @bobby_tables", nil, chat.Inbound{Address: inGroup, Text: "ask @bobby_tables", Mentioned: true}},
+			{
+				"mention in a caption", group, name + " what is this?",
+				[]emulator.Say{emulator.WithFile("photo", "", "", []byte("jpg"))},
+				chat.Inbound{Address: inGroup, Text: "what is this?", Mentioned: true, Attachments: []chat.Attachment{{Name: "photo.jpg", MediaType: "image/jpeg", Size: 3}}},
+			},
+			{
+				"video note", ann, "",
+				[]emulator.Say{emulator.WithFile("video_note", "", "", []byte("mp4!!"))},
+				chat.Inbound{Address: direct, Attachments: []chat.Attachment{{Name: "video.mp4", MediaType: "video/mp4", Size: 5, Voice: true}}},
+			},
 			{"command", group, "/status", nil, chat.Inbound{Address: inGroup, Text: "/status"}},
 			{"command for this bot", group, "/model" + name + " gpt", nil, chat.Inbound{Address: inGroup, Text: "/model gpt", Mentioned: true}},
 			{"mention, then command", group, name + " /status", nil, chat.Inbound{Address: inGroup, Text: "/status", Mentioned: true}},
@@ -165,7 +176,10 @@ func TestMigrationIsTold(t *testing.T) {
 		a.srv.Migrate(-500, -1001500)
 		a.srv.UserSays(-1001500, ann, "new home")
 		a.got.Next(t)
-		if diff := cmp.Diff([]string{"-500 group -1001500"}, told); diff != "" {
+		a.srv.MigrateQuietly(-600, -1001600) // the old chat says nothing
+		a.srv.UserSays(-1001600, ann, "new home")
+		a.got.Next(t)
+		if diff := cmp.Diff([]string{"-500 group -1001500", "-600 group -1001600"}, told); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -187,7 +201,7 @@ func TestEditNotStored(t *testing.T) {
 		got = append(got, m.Text)
 		return nil
 	})
-	p := &poller{Bot: b, sink: sink, self: identity{ID: 110}}
+	p := &intake{Bot: b, sink: sink, self: identity{ID: 110}}
 	m := &message{ID: 7, Text: "the text", From: &tgbotapi.User{ID: 41}, Chat: place{ID: 41, Type: "private"}}
 	if err := p.receive(t.Context(), 1, m, true); !errors.Is(err, fail) {
 		t.Fatal(err)
@@ -209,7 +223,7 @@ func TestAlbum(t *testing.T) {
 		for _, caption := range []string{"holidays", ""} {
 			a.srv.UserSays(ann, ann, caption, emulator.InAlbum("7"), emulator.WithFile("photo", "", "", []byte("jpg")))
 			in := a.got.Next(t)
-			if in.Text != caption || len(in.Attachments) != 1 {
+			if in.Text != caption || len(in.Attachments) != 1 || in.Album != "7" {
 				t.Errorf("got %+v", in)
 			}
 		}

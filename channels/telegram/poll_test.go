@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,6 +105,94 @@ func TestOffsetFollowsTheSink(t *testing.T) {
 	})
 }
 
+// An account that cannot store what it polls is down until it can: readiness must see it.
+func TestStateWhileNothingIsStored(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		a.got.Refuse(errors.New("disk full"))
+		a.srv.UserSays(ann, ann, "hello")
+		for range 10 {
+			a.got.Refused(t)
+		}
+		connected := 0
+		for _, s := range a.got.Statuses() {
+			if s.State == channels.Connected {
+				connected++
+			}
+		}
+		if s := a.got.State(); s != channels.Down || connected != 1 {
+			t.Errorf("state %q, connected %d times", s, connected)
+		}
+		a.got.Refuse(nil)
+		a.got.Next(t)
+		a.await(t, time.Minute, func() bool { return a.srv.Unconfirmed() == 0 })
+		synctest.Wait()
+		if s := a.got.State(); s != channels.Connected {
+			t.Errorf("state %q", s)
+		}
+	})
+}
+
+// A webhook that somebody sets while the account polls takes all updates away.
+func TestWebhookSetWhilePolling(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		a.srv.SetWebhook("https://other.test/hook")
+		a.srv.UserSays(ann, ann, "hello")
+		a.got.Next(t)
+		if got := a.srv.Webhook(); got != "" {
+			t.Errorf("the webhook is still %q", got)
+		}
+		told := false
+		for _, s := range a.got.Statuses() {
+			told = told || s.State == channels.Down && strings.Contains(s.Detail, "webhook")
+		}
+		if !told {
+			t.Errorf("statuses %+v", a.got.Statuses())
+		}
+	})
+}
+
+// Whatever the network does, every message is stored, in order, under keys that tell doubles.
+func TestBadWeather(t *testing.T) {
+	for seed := range uint64(5) {
+		for _, byWebhook := range []bool{false, true} {
+			test := func(t *testing.T, a *account) {
+				a.srv.SetWeather(emulator.Weather{
+					Seed: seed, Drop: 0.1, DropAfter: 0.1, Limited: 0.1, Ill: 0.1, Slow: 0.2, SlowBy: 20 * time.Second, Duplicate: 0.1,
+				})
+				const many = 60
+				for i := range many {
+					a.srv.UserSays(ann, ann, fmt.Sprint(i))
+					timer := time.NewTimer(time.Duration(i%7) * time.Second)
+					<-timer.C
+				}
+				known := map[string]bool{}
+				for next := 0; next < many; {
+					in := a.got.Next(t)
+					if t.Failed() {
+						return
+					}
+					if known[in.EventKey] || known[in.AltKeys[0]] {
+						continue
+					}
+					known[in.EventKey], known[in.AltKeys[0]] = true, true
+					if in.Text != fmt.Sprint(next) {
+						t.Errorf("seed %d: message %q, want %d", seed, in.Text, next)
+						return
+					}
+					next++
+				}
+				a.srv.SetWeather(emulator.Weather{})
+				a.await(t, 10*time.Minute, func() bool { return a.srv.Unconfirmed() == 0 && a.got.State() == channels.Connected })
+			}
+			if byWebhook {
+				listening(t, nil, func(t *testing.T, a *account, _ *doorway) { test(t, a) })
+			} else {
+				running(t, emulator.Config{}, nil, test)
+			}
+		}
+	}
+}
+
 // sinkFunc is a sink that does not care about the connection.
 type sinkFunc func(chat.Inbound) error
 
@@ -130,8 +219,8 @@ func TestOffsetStopsAtTheFirstRefusal(t *testing.T) {
 		batch = append(batch, jsonRaw(fmt.Sprintf(
 			`{"update_id":%d,"message":{"message_id":%d,"text":%q,"chat":{"id":1001,"type":"private"},"from":{"id":1001}}}`, 10+i, i+1, word)))
 	}
-	p := &poller{Bot: b, sink: sink, self: identity{ID: 110}, offset: 10}
-	if err := p.take(t.Context(), batch); err == nil {
+	p := &poller{intake: &intake{Bot: b, sink: sink, self: identity{ID: 110}}, offset: 10}
+	if err := p.takeAll(t.Context(), batch); err == nil {
 		t.Error("a refusal is not reported")
 	}
 	if diff := cmp.Diff([]string{"one"}, stored); diff != "" || p.offset != 11 || offsets.stored() != 11 {
@@ -347,6 +436,31 @@ func TestSilentConnection(t *testing.T) {
 		if n := transports.Load() - before; n != 1 {
 			t.Errorf("the transport was rebuilt %d times, want once", n)
 		}
+		calls := a.srv.Calls("getUpdates")
+		for i, c := range calls[1:] {
+			if waited := c.At.Sub(calls[i].At); waited > 61*time.Second { // virtual
+				t.Errorf("poll %d was waited for %v", i, waited)
+			}
+		}
+	})
+}
+
+// An operator sees since when nothing has been heard.
+func TestSilenceIsTold(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		a.srv.UserSays(ann, ann, "hello")
+		a.got.Next(t)
+		a.srv.Inject(emulator.Fault{Method: "getUpdates", Hang: true})
+		a.srv.Cut()
+		timer := time.NewTimer(2 * time.Minute)
+		<-timer.C
+		told := ""
+		for _, s := range a.got.Statuses() {
+			told += s.Detail + "\n"
+		}
+		if !strings.Contains(told, "last completed poll at 00:00:00 UTC") {
+			t.Errorf("told %q", told)
+		}
 	})
 }
 
@@ -377,6 +491,37 @@ func TestWebhookIsDeleted(t *testing.T) {
 	})
 }
 
+func FuzzWebhook(f *testing.F) {
+	f.Add([]byte(`{"update_id":1,"message":{"message_id":1,"text":"hi","chat":{"id":1,"type":"private"},"from":{"id":2}}}`))
+	f.Add([]byte(`{"update_id":1,"message":{"migrate_from_chat_id":-5,"chat":{"id":-100,"type":"supergroup"}}}`))
+	f.Add([]byte(`{"update_id":1,"callback_query":{"id":"q","data":"m:tok:p1","message":{"message_id":1,"chat":{"id":1,"type":"private"}}}}`))
+	f.Add([]byte(`{"update_id":1,"my_chat_member":{"chat":{"id":1},"new_chat_member":{"status":"kicked"}}}`))
+	f.Add([]byte(`[]`))
+	cfg := Config{BotToken: newToken()}
+	withWebhook(&cfg)
+	b, err := New(cfg, Deps{Offsets: &memory{}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got := channelstest.NewRecorder()
+		ended := make(chan struct{})
+		b.hook.run.Store(&hooked{intake: &intake{Bot: b, sink: got, self: identity{ID: 110, Username: "understudy_bot"}}, ended: ended})
+		r := httptest.NewRequest(http.MethodPost, hookURL, bytes.NewReader(body))
+		r.Header.Set(secretHeader, hookSecret)
+		w := httptest.NewRecorder()
+		b.ServeHTTP(w, r)
+		if w.Code != http.StatusOK && len(body) <= largestUpdate {
+			t.Errorf("status %d: the update would come for ever", w.Code)
+		}
+		if got.Pending() > 0 {
+			if in := got.Next(t); in.EventKey == "" || in.Address.Conversation == "" {
+				t.Errorf("incomplete: %+v", in)
+			}
+		}
+	})
+}
+
 func FuzzTake(f *testing.F) {
 	f.Add([]byte(`{"update_id":1,"message":{"message_id":1,"text":"/a@b 😀","entities":[{"type":"bot_command","offset":0,"length":4}],"chat":{"id":1,"type":"private"},"from":{"id":2}}}`))
 	f.Add([]byte(`{"update_id":1,"edited_message":{"chat":{"type":"group"},"sender_chat":{},"reply_to_message":{},"photo":[{}]}}`))
@@ -389,8 +534,8 @@ func FuzzTake(f *testing.F) {
 			t.Fatal(err)
 		}
 		got := channelstest.NewRecorder()
-		p := &poller{Bot: b, sink: got, self: identity{ID: 110, Username: "understudy_bot"}}
-		if err := p.take(t.Context(), []jsonRaw{raw}); err != nil {
+		p := &poller{intake: &intake{Bot: b, sink: got, self: identity{ID: 110, Username: "understudy_bot"}}}
+		if err := p.takeAll(t.Context(), []jsonRaw{raw}); err != nil {
 			t.Errorf("an accepting sink gives an error: %v", err)
 		}
 		if got.Pending() > 0 {
@@ -399,4 +544,22 @@ func FuzzTake(f *testing.F) {
 			}
 		}
 	})
+}
+
+func newContext(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithCancel(t.Context())
+}
+
+// slowSink stores only when it is released.
+type slowSink struct {
+	*channelstest.Recorder
+	storing chan<- struct{}
+	release <-chan struct{}
+}
+
+func (s *slowSink) Accept(ctx context.Context, m chat.Inbound) error {
+	s.storing <- struct{}{}
+	<-s.release
+	return s.Recorder.Accept(ctx, m)
 }

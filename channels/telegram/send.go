@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -92,7 +91,10 @@ func text(params tgbotapi.Params, key string, p channels.Piece) {
 }
 
 func (b *Bot) sendText(ctx context.Context, p channels.Piece) (string, error) {
-	params := b.params(p)
+	params, err := b.params(ctx, p)
+	if err != nil {
+		return "", err
+	}
 	text(params, "text", p)
 	if !*b.cfg.LinkPreview {
 		params["link_preview_options"] = `{"is_disabled":true}`
@@ -101,7 +103,7 @@ func (b *Bot) sendText(ctx context.Context, p channels.Piece) (string, error) {
 }
 
 // params are the parameters all sends have in common.
-func (b *Bot) params(p channels.Piece) tgbotapi.Params {
+func (b *Bot) params(ctx context.Context, p channels.Piece) (tgbotapi.Params, error) {
 	params := tgbotapi.Params{"chat_id": p.To.Conversation}
 	if p.To.Thread != generalTopic && !b.threadless.has(p.To.Conversation) { // General has to be left out
 		params.AddNonEmpty("message_thread_id", p.To.Thread)
@@ -112,10 +114,12 @@ func (b *Bot) params(p channels.Piece) tgbotapi.Params {
 	if p.Silent || p.Class == chat.Notice {
 		params["disable_notification"] = "true"
 	}
-	if len(p.Buttons) > 0 {
-		params["reply_markup"] = b.buttons.keyboard(p.To, p.Buttons)
+	if len(p.Buttons) == 0 {
+		return params, nil
 	}
-	return params
+	keys, err := b.keyboard(ctx, p)
+	params["reply_markup"] = keys
+	return params, err
 }
 
 func (b *Bot) send(ctx context.Context, to chat.Address, l lane, method string, params tgbotapi.Params, files ...tgbotapi.RequestFile) (string, error) {
@@ -137,37 +141,17 @@ func (b *Bot) sendFile(ctx context.Context, p channels.Piece, a chat.Attachment)
 		return "", &channels.SendError{Verdict: channels.Refused, Code: "file_too_large", Err: ErrTooLarge}
 	}
 	kind := fileKind(a)
-	params := b.params(p)
+	if kind == kindVoice && b.voiceless.has(p.To.Conversation) {
+		kind = kindAudio
+	}
+	params, err := b.params(ctx, p)
+	if err != nil {
+		return "", err
+	}
 	text(params, "caption", p)
 	file := tgbotapi.RequestFile{Name: kind, Data: tgbotapi.FileBytes{Name: fileName(a, kind), Bytes: a.Data}}
 	method := "send" + strings.ToUpper(kind[:1]) + kind[1:]
 	return b.send(ctx, p.To, b.api.files, method, params, file)
-}
-
-// fileKind chooses the way a file is shown; it is the name of its parameter.
-func fileKind(a chat.Attachment) string {
-	media, _, _ := strings.Cut(a.MediaType, ";")
-	switch media = strings.ToLower(strings.TrimSpace(media)); {
-	case a.Voice && strings.HasPrefix(media, "audio/") && media != "audio/wav" && media != "audio/x-wav":
-		return "voice"
-	case (media == "image/jpeg" || media == "image/png") && len(a.Data) <= largestPhoto:
-		return "photo"
-	case media == "audio/mpeg" || media == "audio/mp4" || media == "audio/ogg":
-		return "audio"
-	case media == "video/mp4":
-		return "video"
-	default:
-		return "document"
-	}
-}
-
-// fileName is the last element of the given name, in case somebody made a path of it.
-func fileName(a chat.Attachment, kind string) string {
-	name := path.Base(strings.ReplaceAll(a.Name, `\`, "/"))
-	if name == "." || name == "/" || name == ".." {
-		return kind
-	}
-	return name
 }
 
 // Edit implements channels.Editor. A message that already reads like that is a success.
@@ -178,7 +162,12 @@ func (b *Bot) Edit(ctx context.Context, to chat.Address, id string, p channels.P
 		params["link_preview_options"] = `{"is_disabled":true}`
 	}
 	if len(p.Buttons) > 0 {
-		params["reply_markup"] = b.buttons.keyboard(to, p.Buttons)
+		p.To = to
+		keys, err := b.keyboard(ctx, p)
+		if err != nil {
+			return err
+		}
+		params["reply_markup"] = keys
 	}
 	if _, err := b.api.call(ctx, b.api.calls, "editMessageText", params); err != nil {
 		return b.verdict(err, to, true)

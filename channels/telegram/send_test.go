@@ -1,13 +1,17 @@
 package telegram
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -107,6 +111,7 @@ func TestVerdicts(t *testing.T) {
 		{emulator.Fault{Status: 400, Description: "Bad Request: something new"}, channels.Refused, "refused"},
 		{emulator.Fault{Status: 401}, channels.Refused, "unauthorized"},
 		{emulator.Fault{Status: 403, Description: "Forbidden: user is deactivated"}, channels.Gone, "forbidden"},
+		{emulator.Fault{Status: 400, Description: "Bad Request: there is no text in the message to edit"}, channels.Missing, "message_gone"},
 		{emulator.Fault{Status: 413, Description: "Request Entity Too Large"}, channels.Refused, "file_too_large"},
 		{emulator.Fault{Status: 429}, channels.Retry, "rate_limited"},
 		{emulator.Fault{Status: 500}, channels.Retry, "server"},
@@ -263,6 +268,13 @@ func TestMedia(t *testing.T) {
 		{"caption", channels.Piece{Text: "<b>cat</b>", Plain: "cat", Media: []chat.Attachment{photo}}, []string{"photo: cat"}},
 		{"voice without text", channels.Piece{Media: []chat.Attachment{voice}}, []string{"voice: "}},
 		{"text too long for a caption", channels.Piece{Text: long, Plain: long, Media: []chat.Attachment{voice}}, []string{"voice: ", ": " + strings.TrimSpace(long)}},
+		{"audio", channels.Piece{Plain: "song", Media: []chat.Attachment{{Name: "a.flac", MediaType: "audio/flac", Data: []byte("x")}}}, []string{"audio: song"}},
+		{"a voice that Telegram would not play", channels.Piece{Media: []chat.Attachment{{MediaType: "audio/wav", Voice: true, Data: []byte("x")}}}, []string{"audio: "}},
+		{"video", channels.Piece{Media: []chat.Attachment{{MediaType: "video/mp4", Data: []byte("x")}}}, []string{"video: "}},
+		{"a picture that is no photo", channels.Piece{Media: []chat.Attachment{{MediaType: "image/gif", Data: []byte("x")}}}, []string{"document: "}},
+		{"a picture that is too long for a photo", channels.Piece{Media: []chat.Attachment{{MediaType: "image/png", Data: picture(t, 1, 21)}}}, []string{"document: "}},
+		{"a picture", channels.Piece{Media: []chat.Attachment{{MediaType: "image/png", Data: picture(t, 1, 20)}}}, []string{"photo: "}},
+		{"caption with what makes it long being markup", channels.Piece{Text: "<b>" + strings.Repeat("é", 1024) + "</b>", Plain: strings.Repeat("é", 1024), Media: []chat.Attachment{voice}}, []string{"voice: " + strings.Repeat("é", 1024)}},
 		{"several files", channels.Piece{Plain: "both", Media: []chat.Attachment{photo, file}}, []string{"photo: ", "document: ", ": both"}},
 	}
 	for _, tt := range tests {
@@ -286,6 +298,51 @@ func TestMedia(t *testing.T) {
 			})
 		})
 	}
+}
+
+func picture(t *testing.T, width, height int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// Who takes no voice notes gets the same as music, from the second attempt on.
+func TestForbiddenVoice(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		a.srv.Inject(emulator.Fault{Method: "sendVoice", Status: 400, Times: -1, Description: "Bad Request: VOICE_MESSAGES_FORBIDDEN"})
+		p := channels.Piece{To: direct, Class: chat.Assistant, Plain: "listen", Media: []chat.Attachment{{MediaType: "audio/ogg", Voice: true, Data: []byte("ogg")}}}
+		_, err := a.Send(t.Context(), p)
+		checkVerdict(t, err, channels.Retry, "voice_forbidden")
+		if _, err := a.Send(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if sent := a.srv.Sent(ann); len(sent) != 1 || sent[0].Media != "audio" || sent[0].Text != "listen" {
+			t.Errorf("got %+v", sent)
+		}
+	})
+}
+
+// A huge wait of one chat is passed on and holds up nobody.
+func TestHugeRetryAfter(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		a.srv.Inject(emulator.Fault{Method: "sendMessage", Chat: group, Times: -1, Status: 429, RetryAfter: 18053 * time.Second})
+		began := time.Now()
+		_, err := a.Send(t.Context(), piece(inGroup, "slow"))
+		checkVerdict(t, err, channels.Retry, "rate_limited")
+		var e *channels.SendError
+		if errors.As(err, &e) && e.After != 18053*time.Second {
+			t.Errorf("wait %v", e.After)
+		}
+		if _, err := a.Send(t.Context(), piece(direct, "quick")); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(began); waited != 0 { // virtual
+			t.Errorf("took %v", waited)
+		}
+	})
 }
 
 // When the second of several calls fails, the first must not be repeated.

@@ -5,7 +5,11 @@ import (
 	"sync"
 )
 
-// idSet is a set of chat ids for concurrent use.
+// mostIDs bounds an idSet.
+const mostIDs = 10_000
+
+// idSet is a set of chat ids for concurrent use. What is in it can be found out again, so it starts
+// anew when it is full.
 type idSet struct {
 	mu  sync.Mutex
 	ids map[string]bool
@@ -17,9 +21,14 @@ func newIDSet() *idSet { return &idSet{ids: map[string]bool{}} }
 func (s *idSet) add(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.ids[id]
+	if s.ids[id] {
+		return false
+	}
+	if len(s.ids) >= mostIDs {
+		clear(s.ids)
+	}
 	s.ids[id] = true
-	return !was
+	return true
 }
 
 func (s *idSet) has(id string) bool {
@@ -32,7 +41,7 @@ const mostTexts = 4096
 
 // texts remembers the fingerprints of recent messages. Telegram reports a message as edited when
 // only its link preview or its reactions changed; those are recognised by their equal text. It
-// belongs to the polling goroutine.
+// belongs to whoever handles an update.
 type texts struct {
 	seed  maphash.Seed
 	known map[string]uint64

@@ -24,9 +24,14 @@ var refusals = []refusal{
 	{"entity_", channels.Markups, "markup"},   // ENTITY_BOUNDS_INVALID and its like
 	{"message to edit not found", channels.Missing, "message_gone"},
 	{"message can't be edited", channels.Missing, "message_gone"},
+	{"there is no text in the message to edit", channels.Missing, "message_gone"},
 	{"message to delete not found", channels.Missing, "message_gone"},
 	{"message can't be deleted", channels.Missing, "message_gone"},
 	{"message_id_invalid", channels.Missing, "message_gone"},
+	{"message to react not found", channels.Missing, "message_gone"},
+	{"message not found", channels.Missing, "message_gone"},
+	{"reaction_invalid", channels.Refused, "reaction"},
+	{"reactions_too_many", channels.Refused, "reaction"},
 	{"message is too long", channels.TooLong, "too_long"},
 	{"caption is too long", channels.TooLong, "too_long"},
 	{"message_too_long", channels.TooLong, "too_long"},
@@ -40,6 +45,7 @@ var refusals = []refusal{
 	{"topic_closed", channels.Gone, "topic_gone"},
 	{"topic_deleted", channels.Gone, "topic_gone"},
 	{"message thread not found", channels.Gone, "topic_gone"},
+	{"voice_messages_forbidden", channels.Refused, "voice_forbidden"},
 }
 
 // verdict says what the failure of a call means for the one who sends. A call that can be repeated
@@ -91,6 +97,10 @@ func (b *Bot) refused(e *callError, to chat.Address) error {
 		}
 		// In a private chat the topic is only a view; without it the message still arrives.
 		if r.code == "topic_gone" && to.Kind == chat.Direct && to.Thread != "" && b.threadless.add(to.Conversation) {
+			return &channels.SendError{Verdict: channels.Retry, Code: r.code, Err: e}
+		}
+		// Some people take no voice notes; the same as a piece of music still arrives.
+		if r.code == "voice_forbidden" && b.voiceless.add(to.Conversation) {
 			return &channels.SendError{Verdict: channels.Retry, Code: r.code, Err: e}
 		}
 		return &channels.SendError{Verdict: r.verdict, Code: r.code, Err: e}

@@ -35,7 +35,9 @@ type message struct {
 	Quote           *struct {
 		Text string `json:"text"`
 	} `json:"quote"`
-	MigrateTo int64 `json:"migrate_to_chat_id"`
+	MigrateTo   int64  `json:"migrate_to_chat_id"`
+	MigrateFrom int64  `json:"migrate_from_chat_id"`
+	Album       string `json:"media_group_id"`
 
 	Photo     []tgbotapi.PhotoSize `json:"photo"`
 	Voice     *fileInfo            `json:"voice"`
@@ -89,6 +91,8 @@ type identity struct {
 	ID        int64  `json:"id"`
 	Username  string `json:"username"`
 	HasTopics bool   `json:"has_topics_enabled"`
+	CanJoin   bool   `json:"can_join_groups"`
+	ReadsAll  bool   `json:"can_read_all_group_messages"` // the privacy mode is off
 }
 
 func id64(n int64) string { return strconv.FormatInt(n, 10) }

@@ -34,6 +34,7 @@ type Message struct {
 	Text     string // visible text or caption
 	Entities []Entity
 	Media    string // voice, photo, …; "" = text
+	FileName string
 	Data     []byte
 	ReplyTo  int
 	Quote    string

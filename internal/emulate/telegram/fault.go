@@ -9,10 +9,12 @@ import (
 // fields Hang, Drop, Body, Status; with none of them the call is done and DropAfter decides
 // whether the bot hears about it.
 type Fault struct {
-	Method string // "" = any but getUpdates
-	Chat   int64  // 0 = any
-	After  int    // so many matching calls work first
-	Times  int    // how often; 0 = once, negative = from now on
+	// Method is a method of the API, or "webhook" for deliveries, of which Delay, Drop and DropAfter
+	// apply; "" = any method but getUpdates.
+	Method string
+	Chat   int64 // 0 = any
+	After  int   // so many matching calls work first
+	Times  int   // how often; 0 = once, negative = from now on
 
 	Delay       time.Duration // wait first
 	Hang        bool          // never answer
@@ -43,10 +45,15 @@ func (s *Server) ClearFaults() {
 	s.faults = nil
 }
 
+const webhookMethod = "webhook"
+
+// quiet are the methods that a Fault without a Method leaves alone.
+func quiet(method string) bool { return method == "getUpdates" || method == webhookMethod }
+
 // due returns the fault for a call; the lock is held.
 func (s *Server) due(c Call) *fault {
 	for _, f := range s.faults {
-		if f.Method != c.Method && (f.Method != "" || c.Method == "getUpdates") || f.Chat != 0 && f.Chat != c.Chat() {
+		if f.Method != c.Method && (f.Method != "" || quiet(c.Method)) || f.Chat != 0 && f.Chat != c.Chat() {
 			continue
 		}
 		if f.Times >= 0 && f.used >= max(f.Times, 1) {
@@ -57,6 +64,9 @@ func (s *Server) due(c Call) *fault {
 		}
 		f.used++
 		return f
+	}
+	if s.weather != nil {
+		return s.weather.fault(c.Method)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (s *Server) sendFile(c Call) (any, *reply) {
 	if !ok {
 		return nil, badRequest("there is no %s in the request", kind)
 	}
-	m.Media, m.Data = kind, data
+	m.Media, m.FileName, m.Data = kind, c.names[kind], data
 	m.files = []media{s.store(kind, c.names[kind], "", data)}
 	to.add(m)
 	s.touch()

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Say adds to what a user says.
@@ -71,7 +72,7 @@ func (s *Server) UserSays(chatID, userID int64, text string, opts ...Say) int {
 		o(s, c, m)
 	}
 	c.add(m)
-	s.push("message", s.wire(c, m))
+	s.push(chatID, "message", s.wire(c, m))
 	return m.ID
 }
 
@@ -105,7 +106,7 @@ func (s *Server) UserEdits(chatID int64, message int, text string) {
 	}
 	m.Versions = append(m.Versions, m.Text)
 	m.Text, m.Entities = text, detect(text)
-	s.push("edited_message", s.wire(s.chats[chatID], m))
+	s.push(chatID, "edited_message", s.wire(s.chats[chatID], m))
 }
 
 // UserDeletes removes a message; bots are not told.
@@ -148,16 +149,56 @@ func (s *Server) PressData(chatID, userID int64, message int, data string) strin
 func (s *Server) callback(c *chat, m *Message, userID int64, data string) string {
 	s.serial++
 	id := fmt.Sprintf("query%d", s.serial)
-	s.callbacks[id] = false
-	s.push("callback_query", map[string]any{"id": id, "from": s.user(userID), "message": s.wire(c, m), "chat_instance": "1", "data": data})
+	s.callbacks[id] = &callback{user: userID}
+	s.push(c.ID, "callback_query", map[string]any{"id": id, "from": s.user(userID), "message": s.wire(c, m), "chat_instance": "1", "data": data})
 	return id
+}
+
+// callback is one press of a button.
+type callback struct {
+	user     int64
+	answered bool
 }
 
 // Answered reports whether the bot answered a callback query.
 func (s *Server) Answered(query string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.callbacks[query]
+	return s.callbacks[query] != nil && s.callbacks[query].answered
+}
+
+// Toasts returns what a user was told as answers to presses, oldest first.
+func (s *Server) Toasts(userID int64) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.toasts[userID])
+}
+
+// UserReacts puts an emoji on a message.
+func (s *Server) UserReacts(chatID, userID int64, message int, emoji string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chat(chatID)
+	s.push(chatID, "message_reaction", map[string]any{
+		"chat": c.Chat, "message_id": message, "user": s.user(userID), "date": time.Now().Unix(),
+		"old_reaction": []any{}, "new_reaction": []any{map[string]string{"type": "emoji", "emoji": emoji}},
+	})
+}
+
+// ThrowOut removes the bot from a group, or blocks it in a private chat, and tells it.
+func (s *Server) ThrowOut(chatID, byUser int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chat(chatID)
+	c.blocked = "bot was kicked from the " + c.Type + " chat"
+	if c.Type == "private" {
+		c.blocked = "bot was blocked by the user"
+	}
+	member := func(status string) any { return map[string]any{"user": s.user(s.botID), "status": status} }
+	s.push(chatID, "my_chat_member", map[string]any{
+		"chat": c.Chat, "from": s.user(byUser), "date": time.Now().Unix(),
+		"old_chat_member": member("member"), "new_chat_member": member("kicked"),
+	})
 }
 
 // Block makes every send to a chat fail with 403; reason is for example "bot was blocked by the
@@ -168,14 +209,29 @@ func (s *Server) Block(chatID int64, reason string) {
 	s.chat(chatID).blocked = reason
 }
 
-// Migrate turns a group into a supergroup with a new id and tells the bot in the old chat.
+// Migrate turns a group into a supergroup with a new id and tells the bot, in the old chat and in the
+// new one.
 func (s *Server) Migrate(from, to int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.chat(from)
-	s.chat(to)
+	c, group := s.chat(from), s.chat(to)
 	note := s.wire(c, c.add(&Message{From: s.botID}))
 	note["migrate_to_chat_id"] = to
 	c.movedTo = to
-	s.push("message", note)
+	s.push(from, "message", note)
+	s.announce(group, from)
+}
+
+// MigrateQuietly does the same, but the bot is told in the new chat only.
+func (s *Server) MigrateQuietly(from, to int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.chat(from).movedTo = to
+	s.announce(s.chat(to), from)
+}
+
+func (s *Server) announce(group *chat, from int64) {
+	note := s.wire(group, group.add(&Message{From: s.botID}))
+	note["migrate_from_chat_id"] = from
+	s.push(group.ID, "message", note)
 }

@@ -12,6 +12,9 @@ const (
 	longestText    = 4096
 	longestCaption = 1024
 	longestData    = 64 // bytes of callback_data
+	longestToast   = 200
+	widestRow      = 8
+	mostButtons    = 100
 	generalTopic   = 1
 )
 
@@ -100,6 +103,9 @@ func buttons(c Call) ([]Button, *reply) {
 		return nil, badRequest("can't parse reply keyboard markup JSON object")
 	}
 	all := slices.Concat(p.Keyboard...)
+	if len(all) > mostButtons || slices.ContainsFunc(p.Keyboard, func(row []Button) bool { return len(row) > widestRow }) {
+		return nil, badRequest("reply markup is too long")
+	}
 	for _, b := range all {
 		if len(b.Data) == 0 || len(b.Data) > longestData {
 			return nil, badRequest("BUTTON_DATA_INVALID")
@@ -173,6 +179,9 @@ func (s *Server) edit(c Call) (any, *reply) {
 		if text, entities, err = formatted(c, "text", longestText); err == nil && text == "" {
 			err = badRequest("message text is empty")
 		}
+		if m.Media != "" {
+			err = badRequest("there is no text in the message to edit")
+		}
 	case "editMessageCaption":
 		text, entities, err = formatted(c, "caption", longestCaption)
 	}
@@ -227,6 +236,9 @@ func (s *Server) chatAction(c Call) (any, *reply) {
 	return true, nil
 }
 
+// reactionEmoji are some of the emoji that bots may react with.
+const reactionEmoji = "👍 👎 ❤ 🔥 🎉 🤔 👀 👌 💯 ⚡ ✍ 👨‍💻 😢 🙏"
+
 func (s *Server) react(c Call) (any, *reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,6 +252,14 @@ func (s *Server) react(c Call) (any, *reply) {
 	}
 	if json.Unmarshal([]byte(c.Params["reaction"]), &list) != nil {
 		return nil, badRequest("can't parse reaction types JSON object")
+	}
+	if len(list) > 1 {
+		return nil, badRequest("REACTIONS_TOO_MANY")
+	}
+	for _, r := range list {
+		if r.Type != "emoji" || !slices.Contains(strings.Fields(reactionEmoji), r.Emoji) {
+			return nil, badRequest("REACTION_INVALID")
+		}
 	}
 	m.reactions = nil
 	for _, r := range list {
@@ -283,11 +303,18 @@ func (s *Server) setCommands(c Call) (any, *reply) {
 func (s *Server) answerCallback(c Call) (any, *reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := c.Params["callback_query_id"]
-	if _, ok := s.callbacks[id]; !ok {
+	pressed := s.callbacks[c.Params["callback_query_id"]]
+	toast := c.Params["text"]
+	switch {
+	case pressed == nil || pressed.answered:
 		return nil, badRequest("query is too old and response timeout expired or query ID is invalid")
+	case units(toast) > longestToast:
+		return nil, badRequest("MESSAGE_TOO_LONG")
 	}
-	s.callbacks[id] = true
+	pressed.answered = true
+	if toast != "" {
+		s.toasts[pressed.user] = append(s.toasts[pressed.user], toast)
+	}
 	s.touch()
 	return true, nil
 }

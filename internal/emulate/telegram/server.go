@@ -1,9 +1,10 @@
 // Package telegram is a Telegram Bot API server for tests, golden conversations and benchmarks.
 //
 // It speaks the real wire protocol and is as strict as the real server where bots get it wrong:
-// long polling with confirmed offsets and conflicts, HTML entities, lengths, topics, replies,
-// edits, buttons, file downloads. A test drives the people (UserSays, Press, …), scripts faults
-// (Inject) and reads what happened (Messages, Calls), waiting without polling (WaitFor).
+// long polling with confirmed offsets and conflicts, webhooks with retries, HTML entities, lengths,
+// topics, replies, edits, buttons, reactions, file downloads. A test drives the people (UserSays,
+// Press, …), scripts faults (Inject) or leaves them to chance (SetWeather), and reads what happened
+// (Messages, Calls), waiting without polling (WaitFor).
 //
 // The server can be reached through Client over in-memory connections, which also works inside a
 // testing/synctest bubble, or on loopback after Listen.
@@ -12,8 +13,10 @@ package telegram
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,8 +37,12 @@ type Config struct {
 	Username string // without @
 	// TopicsInDMs gives private chats topics (getMe.has_topics_enabled).
 	TopicsInDMs bool
+	// ReadsAll switches the privacy mode off (getMe.can_read_all_group_messages).
+	ReadsAll bool
 	// FirstUpdate is the id of the first update; 0 = 1000.
 	FirstUpdate int64
+	// Webhook is how webhook addresses are reached; nil = not at all.
+	Webhook http.RoundTripper
 }
 
 // Server is one bot's view of Telegram. All methods may be used from several goroutines.
@@ -59,8 +66,12 @@ type Server struct {
 	faults    []*fault
 	calls     []Call
 	commands  map[string]json.RawMessage // by scope
-	callbacks map[string]bool            // id → answered
-	webhook   string
+	callbacks map[string]*callback       // by id
+	toasts    map[int64][]string         // by user
+	webhook   webhook
+	weather   *weather
+	conns     map[net.Conn]bool
+	revoked   bool
 	serial    int64
 }
 
@@ -85,10 +96,12 @@ func New(cfg Config) *Server {
 		users:     map[int64]User{},
 		files:     map[string]file{},
 		commands:  map[string]json.RawMessage{},
-		callbacks: map[string]bool{},
+		callbacks: map[string]*callback{},
+		toasts:    map[int64][]string{},
+		conns:     map[net.Conn]bool{},
 	}
 	_, _ = fmt.Sscanf(cfg.Token, "%d:", &s.botID) // 0 for a token without an id
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ConnState: s.track}
 	s.serve(s.pipes)
 	return s
 }
@@ -122,6 +135,45 @@ func (s *Server) Close() {
 	s.once.Do(func() { close(s.closed) })
 	_ = s.http.Close()
 	s.serves.Wait()
+	if t, ok := s.cfg.Webhook.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+}
+
+// track keeps the open connections.
+func (s *Server) track(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		s.conns[c] = true
+	case http.StateClosed, http.StateHijacked:
+		delete(s.conns, c)
+	}
+}
+
+// Cut breaks all connections; new ones can be made at once.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	conns := slices.Collect(maps.Keys(s.conns))
+	s.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}
+
+// Revoke makes the token worthless, as @BotFather does: polls end, and every call is refused.
+func (s *Server) Revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = true
+	s.touch()
+}
+
+func (s *Server) isRevoked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revoked
 }
 
 // Token returns the bot token.
@@ -162,6 +214,10 @@ const largestForm = 64 << 20
 
 // ServeHTTP implements the paths /bot<token>/<method> and /file/bot<token>/<path>.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.isRevoked() {
+		write(w, refuse(http.StatusUnauthorized, "Unauthorized"))
+		return
+	}
 	if path, ok := strings.CutPrefix(r.URL.Path, "/file/bot"+s.cfg.Token+"/"); ok {
 		s.download(w, path)
 		return
@@ -236,8 +292,12 @@ func (s *Server) dispatch(r *http.Request, c Call) *reply {
 		result = s.self()
 	case "getUpdates":
 		result, err = s.getUpdates(r.Context(), c)
-	case "setWebhook", "deleteWebhook":
-		result = s.setWebhook(c)
+	case "setWebhook":
+		result, err = s.setWebhook(c)
+	case "deleteWebhook":
+		result = s.deleteWebhook()
+	case "getWebhookInfo":
+		result = s.webhookInfo()
 	case "sendMessage":
 		result, err = s.sendMessage(c)
 	case "sendPhoto", "sendDocument", "sendVoice", "sendAudio", "sendVideo", "sendAnimation":
@@ -268,7 +328,7 @@ func (s *Server) dispatch(r *http.Request, c Call) *reply {
 func (s *Server) self() any {
 	return map[string]any{
 		"id": s.botID, "is_bot": true, "first_name": "Understudy", "username": s.cfg.Username,
-		"can_join_groups": true, "can_read_all_group_messages": false, "has_topics_enabled": s.cfg.TopicsInDMs,
+		"can_join_groups": true, "can_read_all_group_messages": s.cfg.ReadsAll, "has_topics_enabled": s.cfg.TopicsInDMs,
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 type update struct {
 	id   int64
 	kind string
+	chat int64 // whose order it belongs to; 0 = unknown
 	body json.RawMessage
 }
 
@@ -28,7 +29,7 @@ const (
 func (s *Server) getUpdates(ctx context.Context, c Call) (any, *reply) {
 	mine := make(chan struct{})
 	s.mu.Lock()
-	if s.webhook != "" {
+	if s.webhook.url != "" {
 		s.mu.Unlock()
 		return nil, refuse(http.StatusConflict, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first")
 	}
@@ -50,6 +51,9 @@ func (s *Server) getUpdates(ctx context.Context, c Call) (any, *reply) {
 	defer timer.Stop()
 	for {
 		batch, changed := s.pending(limit, allowed)
+		if s.isRevoked() {
+			return nil, refuse(http.StatusUnauthorized, "Unauthorized")
+		}
 		if len(batch) > 0 {
 			return batch, nil
 		}
@@ -112,15 +116,22 @@ func (s *Server) Unconfirmed() int {
 	return len(s.updates)
 }
 
-// push queues an update; the lock is held.
-func (s *Server) push(kind string, content any) {
+// push queues an update of a chat; the lock is held.
+func (s *Server) push(chat int64, kind string, content any) {
+	s.queue(chat, kind, content)
+	if s.weather != nil && s.weather.roll(s.weather.Duplicate) {
+		s.queue(chat, kind, content)
+	}
+}
+
+func (s *Server) queue(chat int64, kind string, content any) {
 	id := s.nextID
 	s.nextID++
 	body, err := json.Marshal(map[string]any{"update_id": id, kind: content})
 	if err != nil {
 		panic(fmt.Sprintf("emulated telegram: %v", err)) // only types of this package are marshalled
 	}
-	s.updates = append(s.updates, update{id: id, kind: kind, body: body})
+	s.updates = append(s.updates, update{id: id, kind: kind, chat: chat, body: body})
 	s.touch()
 }
 
@@ -146,24 +157,9 @@ func (s *Server) Redeliver(chatID int64, messages ...int) {
 	}
 	for _, id := range messages {
 		if m := c.find(id); m != nil {
-			s.push("message", s.wire(c, m))
+			s.push(chatID, "message", s.wire(c, m))
 		}
 	}
-}
-
-func (s *Server) setWebhook(c Call) any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.webhook = c.Params["url"]
-	s.touch()
-	return true
-}
-
-// SetWebhook pretends that a webhook is set, which makes getUpdates fail until it is deleted.
-func (s *Server) SetWebhook(url string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.webhook = url
 }
 
 // touch tells everybody who waits that something changed; the lock is held.

@@ -18,6 +18,9 @@ type Address struct {
 	Conversation string `json:"conversation"`
 	Thread       string `json:"thread,omitempty"` // thread or topic; "" = none
 	Kind         Kind   `json:"kind"`
+	// Separate tells that the thread is a conversation of its own although threads of such chats
+	// usually are a way of showing things (Slack's assistant view).
+	Separate bool `json:"separate,omitempty"`
 }
 
 // Destination identifies the ordered queue that outbound traffic to it belongs to: everything to

@@ -17,8 +17,10 @@ type Inbound struct {
 	Attachments []Attachment `json:"attachments,omitempty"`
 	ReplyTo     string       `json:"replyTo,omitempty"` // id of the message it answers
 	Quote       string       `json:"quote,omitempty"`   // text of that message: untrusted
-	Mentioned   bool         `json:"mentioned,omitempty"`
-	At          time.Time    `json:"at"`
+	// QuoteFrom wrote Quote; zero = unknown.
+	QuoteFrom Sender    `json:"quoteFrom,omitzero"`
+	Mentioned bool      `json:"mentioned,omitempty"`
+	At        time.Time `json:"at"`
 	// Edited marks a new version of a message that was delivered before, Deleted its removal.
 	Edited  bool `json:"edited,omitempty"`
 	Deleted bool `json:"deleted,omitempty"`
@@ -35,6 +37,8 @@ type Inbound struct {
 	// the platform wants the reply; "" = an ordinary message. Only the adapter knows what it means;
 	// it dies with the process or after the platform's time, then the reply is an ordinary message.
 	Via string `json:"via,omitempty"`
+	// Title is what people call the group or channel, without "#": untrusted; "" = unknown.
+	Title string `json:"title,omitempty"`
 	// Batched tells that several messages were merged into this one.
 	Batched bool `json:"batched,omitempty"`
 	// CatchUp marks a message that was found after a gap in the connection.

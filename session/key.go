@@ -95,8 +95,11 @@ func MainKey(agentID string, cfg Config) string {
 }
 
 // threaded reports whether a thread is a session of its own. In a direct chat it is only where the
-// platform makes topics of it; a Slack thread there is a way of showing things.
-func threaded(a chat.Address) bool { return a.Kind != chat.Direct || a.Channel == "telegram" }
+// platform makes topics of it; a Slack thread there is a way of showing things, but for those of the
+// assistant view.
+func threaded(a chat.Address) bool {
+	return a.Kind != chat.Direct || a.Channel == "telegram" || a.Separate
+}
 
 func baseKey(agentID string, a chat.Address, cfg Config) string {
 	prefix := "agent:" + own(agentID) + ":"

@@ -33,6 +33,10 @@ func TestKeys(t *testing.T) {
 		{"direct, account", dm, Config{DMScope: ScopeAccountChannel}, "agent:main:slack:T1:direct:D99", ""},
 		{"direct, no account", tg, Config{DMScope: ScopeAccountChannel}, "agent:main:telegram:default:direct:123", ""},
 		{"direct Slack thread", with(dm, thread("1.2")), Config{}, "agent:main:slack:direct:D99", ""},
+		{
+			"Slack assistant thread", with(dm, func(a *chat.Address) { a.Thread, a.Separate = "1.2", true }), Config{},
+			"agent:main:slack:direct:D99:thread:1.2", "agent:main:slack:direct:D99",
+		},
 		{"direct Telegram topic", with(tg, thread("7")), Config{}, "agent:main:telegram:direct:123:topic:7", "agent:main:telegram:direct:123"},
 		{"group", group, Config{DMScope: ScopeMain}, "agent:main:telegram:group:-100", ""},
 		{"topic", with(group, thread("1")), Config{}, "agent:main:telegram:group:-100:topic:1", "agent:main:telegram:group:-100"},

@@ -1,0 +1,147 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy/channels"
+	"understudy/chat"
+
+	emulator "understudy/internal/emulate/slack"
+)
+
+// seen is a fixed channels.Seen.
+type seen []channels.Mark
+
+func (s seen) Marks(_ context.Context, _ time.Time, most int) ([]channels.Mark, error) {
+	return s[:min(most, len(s))], nil
+}
+
+// missed runs an account over history that it has not seen.
+func missed(t *testing.T, s setup, history func(*emulator.Server) []channels.Mark, test func(*rig)) {
+	t.Helper()
+	s.idle = true
+	inBubble(t, s, func(r *rig) {
+		<-r.done
+		r.bot.deps.Seen = seen(history(r.srv))
+		ctx, stop := context.WithCancel(r.Context())
+		go func() { r.done <- r.bot.Run(ctx, r.sink) }()
+		settle(time.Second)
+		test(r)
+		stop()
+	})
+}
+
+func mark(a chat.Address, last string) channels.Mark {
+	return channels.Mark{Address: a, Space: "T0TEAM001", LastID: last, At: time.Now()}
+}
+
+func TestCatchesUpAtTheStart(t *testing.T) {
+	missed(t, setup{}, func(srv *emulator.Server) []channels.Mark {
+		root := srv.UserSaidUnheard(general, ann, "root")
+		old := srv.UserSaidUnheard(dm, ann, "seen before")
+		srv.UserSaidUnheard(general, bob, "in the thread", emulator.InThread(root))
+		srv.UserSaidUnheard(dm, ann, "one")
+		srv.UserSaidUnheard(dm, ann, "odd", emulator.With(func(e map[string]any) { e["blocks"] = []any{map[string]any{"type": "section", "text": 7}} }))
+		srv.UserSaidUnheard(dm, botID, "my own")
+		srv.UserSaidUnheard(dm, ann, "joined", emulator.Subtype("channel_join"))
+		inThread := room
+		inThread.Thread = root
+		return []channels.Mark{mark(direct, old), mark(inThread, root)}
+	}, func(r *rig) {
+		for _, want := range []string{"one", "odd", "in the thread"} {
+			in := r.sink.Next(r.T)
+			if in.Text != want || !in.CatchUp || in.Space != "T0TEAM001" {
+				r.Errorf("got %+v, want %q", in, want)
+			}
+			if want == "one" && in.EventKey != "slack:T0TEAM001:"+dm+":"+in.ID {
+				r.Errorf("key %q", in.EventKey)
+			}
+			if want == "in the thread" && (in.Address.Thread == "" || in.Address.Kind != chat.Room) {
+				r.Errorf("address %+v", in.Address)
+			}
+		}
+		r.none()
+	})
+}
+
+func TestCatchingUpIsBounded(t *testing.T) {
+	few := func(c *Config, _ *Deps) { c.CatchUp = channels.CatchUp{MaxAge: 10 * time.Minute, MaxMessages: 5} }
+	missed(t, setup{bot: few}, func(srv *emulator.Server) []channels.Mark {
+		var marks []channels.Mark
+		for i := range 40 {
+			a := room
+			a.Conversation = fmt.Sprintf("C0ROOM%04d", i)
+			srv.UserSaidUnheard(a.Conversation, ann, "too old")
+			marks = append(marks, mark(a, "1.1"))
+		}
+		settle(11 * time.Minute)
+		for i := range 9 {
+			srv.UserSaidUnheard("C0ROOM0000", ann, fmt.Sprint(i))
+		}
+		return marks
+	}, func(r *rig) {
+		for i := range 5 { // the newest ones
+			if in := r.sink.Next(r.T); in.Text != fmt.Sprint(i+4) {
+				r.Errorf("message %d is %q", i, in.Text)
+			}
+		}
+		r.none()
+		if n := len(r.srv.Calls("conversations.history")); n != channels.MostConversations {
+			r.Errorf("%d conversations", n)
+		}
+	})
+}
+
+func TestCatchingUpStopsAtARateLimit(t *testing.T) {
+	missed(t, setup{before: func(srv *emulator.Server) {
+		srv.Inject(emulator.Fault{Method: "conversations.history", Channel: "C0ROOM0001", Error: "channel_not_found"})
+		srv.Inject(emulator.Fault{Method: "conversations.history", Channel: "C0ROOM0002", RetryAfter: time.Minute})
+	}}, func(srv *emulator.Server) []channels.Mark {
+		var marks []channels.Mark
+		for i := range 5 {
+			a := room
+			a.Conversation = fmt.Sprintf("C0ROOM%04d", i)
+			srv.UserSaidUnheard(a.Conversation, ann, fmt.Sprint(i))
+			marks = append(marks, mark(a, "1.1"))
+		}
+		return marks
+	}, func(r *rig) {
+		if in := r.sink.Next(r.T); in.Text != "0" {
+			r.Errorf("got %q", in.Text)
+		}
+		settle(time.Hour)
+		r.none()
+		if n := len(r.srv.Calls("conversations.history")); n != 3 {
+			r.Errorf("%d calls", n)
+		}
+		r.srv.UserSays(dm, ann, "still listening")
+		r.sink.Next(r.T)
+	})
+}
+
+// TestShortGapsAreSlacksConcern: it delivers again what was not acknowledged.
+func TestShortGapsAreSlacksConcern(t *testing.T) {
+	marks := seen{mark(direct, "1.1")}
+	inBubble(t, setup{bot: func(_ *Config, d *Deps) { d.Seen = marks }}, func(r *rig) {
+		looks := func() int { return len(r.srv.Calls("conversations.history")) }
+		settle(time.Minute)
+		before := looks()
+		r.srv.DropSockets()
+		settle(time.Minute)
+		if r.sink.State() != channels.Connected || looks() != before {
+			r.Errorf("state %q, %d looks", r.sink.State(), looks()-before)
+		}
+		r.srv.Away()
+		settle(2 * time.Minute)
+		r.srv.Back()
+		settle(time.Minute)
+		if r.sink.State() != channels.Connected || looks() != before+1 {
+			r.Errorf("state %q, %d looks", r.sink.State(), looks()-before)
+		}
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,120 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"understudy/chat"
+)
+
+// ErrTooLarge is returned by Fetch for a file above the limit.
+var ErrTooLarge = errors.New("file is too large")
+
+// ErrNoAccess is returned by Fetch for a file that the bot may not read.
+var ErrNoAccess = errors.New("the bot may not read this file: it needs files:read and to be in the channel")
+
+// attachments lists the files of a message. Nothing is downloaded: a Ref is the file's address, or its
+// id where the address has to be asked for.
+func attachments(files []file) []chat.Attachment {
+	var out []chat.Attachment
+	for _, f := range files {
+		if f.ID == "" || f.Mode == "tombstone" || f.Mode == "hidden_by_limit" || len(out) == mostFiles {
+			continue
+		}
+		a := chat.Attachment{Name: f.Name, MediaType: f.MIME, Size: max(f.Size, 0), Ref: f.ID, Voice: f.voice()}
+		if a.Name == "" {
+			a.Name = f.Title
+		}
+		switch {
+		case f.Access == "check_file_info":
+		case f.Download != "":
+			a.Ref = f.Download
+		case f.Private != "":
+			a.Ref = f.Private
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// voice reports whether a file is an audio clip that somebody spoke.
+func (f file) voice() bool {
+	return f.Subtype == "slack_audio" || f.Subtype == "" && strings.HasPrefix(f.Name, "audio_message") && strings.HasPrefix(f.MIME, "audio/")
+}
+
+// Fetch implements channels.Fetcher. The limit is lowered to mediaMaxMb; a larger file is
+// ErrTooLarge. The token goes to Slack's own hosts only, and a sign-in page is no file.
+func (b *Bot) Fetch(ctx context.Context, a chat.Attachment, limit int64) ([]byte, error) {
+	limit = min(limit, int64(b.cfg.MediaMaxMB)<<20)
+	if a.Size > limit {
+		return nil, fmt.Errorf("slack file: %w", ErrTooLarge)
+	}
+	address, mediaType := a.Ref, a.MediaType
+	if !strings.Contains(address, "://") {
+		var info *slack.File
+		err := b.api.call(ctx, "files.info", func(ctx context.Context, c *slack.Client) (err error) {
+			info, _, _, err = c.GetFileInfoContext(ctx, a.Ref, 0, 0)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if int64(info.Size) > limit {
+			return nil, fmt.Errorf("slack file: %w", ErrTooLarge)
+		}
+		mediaType = info.Mimetype
+		if address = info.URLPrivateDownload; address == "" {
+			address = info.URLPrivate
+		}
+	}
+	return b.api.download(ctx, address, mediaType, limit)
+}
+
+// download gets a file of at most limit bytes.
+func (a *api) download(ctx context.Context, address, mediaType string, limit int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, uploadLimit)
+	defer cancel()
+	d := &doer{client: a.files, stream: true}
+	into := &bounded{left: limit}
+	if err := a.library(d).GetFileContext(ctx, address, into); err != nil {
+		switch {
+		case errors.Is(err, ErrTooLarge):
+			return nil, fmt.Errorf("slack file: %w", ErrTooLarge)
+		case strings.Contains(err.Error(), "redirected to the sign-in page"):
+			return nil, fmt.Errorf("slack file: %w", ErrNoAccess)
+		case strings.Contains(err.Error(), "refusing to send the token"):
+			return nil, errors.New("slack file: it is not kept by Slack")
+		}
+		return nil, a.failure("file", d, err)
+	}
+	if isPage(d.header.Get("Content-Type")) && !isPage(mediaType) {
+		return nil, fmt.Errorf("slack file: %w", ErrNoAccess)
+	}
+	return into.data, nil
+}
+
+func isPage(mediaType string) bool {
+	kind, _, err := mime.ParseMediaType(mediaType)
+	return err == nil && kind == "text/html"
+}
+
+// bounded takes so many bytes and no more.
+type bounded struct {
+	data []byte
+	left int64
+}
+
+// Write implements io.Writer.
+func (w *bounded) Write(p []byte) (int, error) {
+	if int64(len(p)) > w.left {
+		return 0, ErrTooLarge
+	}
+	w.left -= int64(len(p))
+	w.data = append(w.data, p...)
+	return len(p), nil
+}

@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
-	"understudy/chat"
+	"understudy/channels"
 )
 
 // The policies (spec/chat.md §2.1).
@@ -17,28 +16,76 @@ const (
 	PolicyDisabled  = "disabled"  // nobody
 )
 
-// anyone in an allowlist stands for every id.
-const anyone = "*"
+// The values of Access.AllowBots.
+const (
+	BotsNever     = "false"    // the default
+	BotsMentioned = "mentions" // those that name the bot in the message
+	BotsAlways    = "true"
+)
+
+// Bounds of what overheard messages are kept.
+const (
+	DefaultHistory = 50 // messages of one conversation
+	MaxHistory     = 500
+)
 
 // Access says who may talk to one channel account. Ids are the platform's stable ids, with or
-// without the channel's name in front ("telegram:123"); names never match (spec/chat.md §2.2).
+// without the channel's name in front ("telegram:123"); names never match (spec/chat.md §2.2). In a
+// list of senders, "accessGroup:<name>" stands for the ids of Config.AccessGroups.
 type Access struct {
 	DMPolicy       string   `yaml:"dmPolicy"`       // default pairing
 	AllowFrom      []string `yaml:"allowFrom"`      // direct messages
 	GroupPolicy    string   `yaml:"groupPolicy"`    // default allowlist; no pairing
 	GroupAllowFrom []string `yaml:"groupAllowFrom"` // who may trigger in groups; nil = AllowFrom
 	// Groups are the conversations that have an entry, by id; "*" is the entry of the others. Under
-	// the allowlist policy a group without an entry is refused.
+	// the allowlist policy a group without an entry is refused. A thread has its parent's entry.
 	Groups map[string]Group `yaml:"groups"`
+	// Spaces are the servers or workspaces that have an entry, by id; "*" is the entry of the others.
+	// Where there are any, they take the place of Groups for conversations in a space, and under the
+	// allowlist policy a space without an entry is refused.
+	Spaces map[string]Space `yaml:"spaces"`
+
 	// RequireMention is the default of the groups' own; nil = true.
 	RequireMention *bool `yaml:"requireMention"`
+	// MentionPatterns count as a mention of the bot where they match: RE2, in any case of letters.
+	MentionPatterns []string `yaml:"mentionPatterns"`
+	// IgnoreOtherMentions leaves messages alone that name somebody else and not the bot.
+	IgnoreOtherMentions bool `yaml:"ignoreOtherMentions"`
+	// ImplicitThread lets people go on without a mention in a thread where the bot has answered in the
+	// last 30 days. It never lets in who may not trigger the bot.
+	ImplicitThread bool `yaml:"implicitThread"`
+
+	// AllowBots says whether other bots are answered: BotsNever, BotsMentioned or BotsAlways. They need
+	// access like anybody, and never get it by pairing.
+	AllowBots string `yaml:"allowBots"`
+	// SeedThreads tells that a top-level message of a room is answered in a thread of its own, whose
+	// root it is: it belongs to that thread's session already (spec/chat.md §1.1).
+	SeedThreads bool `yaml:"seedThreads"`
+	// HistoryLimit is how many overheard messages of a conversation go with the next one that is for
+	// the bot; nil = DefaultHistory, 0 = none.
+	HistoryLimit *int `yaml:"historyLimit"`
+	// CatchUp bounds what is answered after a gap; zero values are those of Config.MaxAge and
+	// DefaultCatchUp.
+	CatchUp channels.CatchUp `yaml:"catchUp"`
 }
 
-// Group is the entry of one group or room.
+// Group is the entry of one group or room. Lists bind under every policy. Where AllowFrom or Roles
+// is set, a sender needs to be in one of the two.
 type Group struct {
 	Enabled        *bool    `yaml:"enabled"`        // nil = true
-	RequireMention *bool    `yaml:"requireMention"` // nil = the account's
-	AllowFrom      []string `yaml:"allowFrom"`      // nil = the account's; binds under every policy
+	RequireMention *bool    `yaml:"requireMention"` // nil = the space's, else the account's
+	AllowFrom      []string `yaml:"allowFrom"`      // senders
+	// Roles are ids of roles that the platform gives to senders. Both lists nil = the space's, else
+	// the account's list of senders.
+	Roles []string `yaml:"roles"`
+}
+
+// Space is the entry of a server or workspace: what holds for all of its conversations.
+type Space struct {
+	Group `yaml:",inline"`
+	// Groups, if not nil, is an allowlist of the space's conversations under every policy: one that is
+	// not listed is refused; "*" is the entry of the others.
+	Groups map[string]Group `yaml:"groups"`
 }
 
 // WithDefaults fills in the defaults, which fail closed.
@@ -49,165 +96,53 @@ func (a Access) WithDefaults() Access {
 	if a.GroupPolicy == "" {
 		a.GroupPolicy = PolicyAllowlist
 	}
+	if a.AllowBots == "" {
+		a.AllowBots = BotsNever
+	}
+	if a.HistoryLimit == nil {
+		limit := DefaultHistory
+		a.HistoryLimit = &limit
+	}
 	return a
 }
 
 // Validate reports every wrong value, with its key.
 func (a Access) Validate() error {
 	a = a.WithDefaults()
-	var errs []error
-	switch a.DMPolicy {
-	case PolicyPairing, PolicyDisabled:
-	case PolicyAllowlist:
-		if len(a.AllowFrom) == 0 {
-			errs = append(errs, errors.New("allowFrom: is empty, so dmPolicy allowlist would admit nobody; use disabled to mean that"))
-		}
-	case PolicyOpen:
-		if !slices.Contains(a.AllowFrom, anyone) {
-			errs = append(errs, errors.New(`allowFrom: dmPolicy open admits everybody only together with "*"`))
-		}
-	default:
-		errs = append(errs, fmt.Errorf("dmPolicy: %q is none of pairing, allowlist, open, disabled", a.DMPolicy))
-	}
+	_, err := compilePatterns(a.MentionPatterns)
+	errs := []error{a.validateDirect(), err}
 	switch a.GroupPolicy {
 	case PolicyAllowlist, PolicyOpen, PolicyDisabled:
 	default:
 		errs = append(errs, fmt.Errorf("groupPolicy: %q is none of allowlist, open, disabled", a.GroupPolicy))
 	}
+	switch a.AllowBots {
+	case BotsNever, BotsMentioned, BotsAlways:
+	default:
+		errs = append(errs, fmt.Errorf("allowBots: %q is none of false, mentions, true", a.AllowBots))
+	}
+	if n := *a.HistoryLimit; n < 0 || n > MaxHistory {
+		errs = append(errs, fmt.Errorf("historyLimit: %d is not between 0 and %d", n, MaxHistory))
+	}
+	if a.CatchUp.MaxAge < 0 || a.CatchUp.MaxMessages < 0 {
+		errs = append(errs, errors.New("catchUp: is negative"))
+	}
 	return errors.Join(errs...)
 }
 
-// Verdict is what becomes of a message.
-type Verdict uint8
-
-// The verdicts.
-const (
-	Refuse Verdict = iota
-	Admit
-	Pair // offer a pairing code
-)
-
-// Reason is why, from a closed list: it is also the log field.
-type Reason string
-
-// The reasons.
-const (
-	ReasonLocal        Reason = "local" // the transport proved the owner of the machine
-	ReasonListed       Reason = "listed"
-	ReasonOpen         Reason = "open"
-	ReasonOwner        Reason = "owner"
-	ReasonApproved     Reason = "approved" // by pairing
-	ReasonStranger     Reason = "stranger"
-	ReasonBot          Reason = "bot"
-	ReasonAnonymous    Reason = "anonymous" // no sender id
-	ReasonDisabled     Reason = "disabled"
-	ReasonGroup        Reason = "group_not_listed"
-	ReasonSender       Reason = "sender_not_listed"
-	ReasonUnconfigured Reason = "unconfigured" // the account has no access rules
-)
-
-// Standing is what the store knows of a sender.
-type Standing struct {
-	Owner    bool
-	Approved bool // by pairing; counts in direct messages only
-}
-
-// Decision is a verdict with its reason.
-type Decision struct {
-	Verdict Verdict
-	Reason  Reason
-	// NeedsMention tells that an admitted message triggers only when it is addressed to the bot.
-	NeedsMention bool
-}
-
-// Decide says what becomes of a message (spec/chat.md §2.2). It is pure. A nil Access is that of
-// an account without rules: it admits local senders only.
-func (a *Access) Decide(m chat.Inbound, s Standing) Decision {
-	direct := m.Address.Kind == chat.Direct
-	switch {
-	case m.Sender.Local:
-		return Decision{Verdict: Admit, Reason: ReasonLocal}
-	case m.Sender.Bot:
-		return Decision{Reason: ReasonBot}
-	case m.Sender.ID == "":
-		return Decision{Reason: ReasonAnonymous}
-	case a == nil:
-		return Decision{Reason: ReasonUnconfigured}
-	case direct:
-		return a.WithDefaults().direct(m, s)
+func (a Access) validateDirect() error {
+	switch a.DMPolicy {
+	case PolicyPairing, PolicyDisabled:
+	case PolicyAllowlist:
+		if len(a.AllowFrom) == 0 {
+			return errors.New("allowFrom: is empty, so dmPolicy allowlist would admit nobody; use disabled to mean that")
+		}
+	case PolicyOpen:
+		if !slices.Contains(a.AllowFrom, anyone) {
+			return errors.New(`allowFrom: dmPolicy open admits everybody only together with "*"`)
+		}
+	default:
+		return fmt.Errorf("dmPolicy: %q is none of pairing, allowlist, open, disabled", a.DMPolicy)
 	}
-	return a.WithDefaults().group(m)
-}
-
-func (a Access) direct(m chat.Inbound, s Standing) Decision {
-	everybody := a.DMPolicy == PolicyOpen && slices.Contains(a.AllowFrom, anyone)
-	switch {
-	case a.DMPolicy == PolicyDisabled:
-		return Decision{Reason: ReasonDisabled}
-	case lists(a.AllowFrom, m):
-		return Decision{Verdict: Admit, Reason: ReasonListed}
-	case everybody:
-		return Decision{Verdict: Admit, Reason: ReasonOpen}
-	case s.Owner:
-		return Decision{Verdict: Admit, Reason: ReasonOwner}
-	case a.DMPolicy != PolicyPairing:
-		return Decision{Reason: ReasonSender}
-	case s.Approved:
-		return Decision{Verdict: Admit, Reason: ReasonApproved}
-	}
-	return Decision{Verdict: Pair, Reason: ReasonStranger}
-}
-
-// group: policy, group entry and sender list must all pass. Neither pairing nor being an owner nor
-// a reply to the bot gives rights in a group.
-func (a Access) group(m chat.Inbound) Decision {
-	g, listed := a.Groups[m.Address.Conversation]
-	if !listed {
-		g, listed = a.Groups[anyone]
-	}
-	senders := a.GroupAllowFrom
-	if senders == nil {
-		senders = a.AllowFrom
-	}
-	if g.AllowFrom != nil {
-		senders = g.AllowFrom
-	}
-	restricted := a.GroupPolicy == PolicyAllowlist || g.AllowFrom != nil
-	switch {
-	case a.GroupPolicy == PolicyDisabled || g.Enabled != nil && !*g.Enabled:
-		return Decision{Reason: ReasonDisabled}
-	case a.GroupPolicy != PolicyOpen && !listed:
-		return Decision{Reason: ReasonGroup}
-	case restricted && !lists(senders, m) && !slices.Contains(senders, anyone):
-		return Decision{Reason: ReasonSender}
-	}
-	d := Decision{Verdict: Admit, Reason: ReasonListed, NeedsMention: a.mention(g)}
-	if !restricted {
-		d.Reason = ReasonOpen
-	}
-	return d
-}
-
-func (a Access) mention(g Group) bool {
-	switch {
-	case g.RequireMention != nil:
-		return *g.RequireMention
-	case a.RequireMention != nil:
-		return *a.RequireMention
-	}
-	return true
-}
-
-// lists reports whether a list names the sender himself.
-func lists(list []string, m chat.Inbound) bool {
-	return slices.ContainsFunc(list, func(id string) bool { return sameID(id, m.Address.Channel, m.Sender.ID) })
-}
-
-// sameID compares a configured id, which may begin with the channel's name, with a sender's.
-func sameID(id, channel, sender string) bool {
-	id = strings.TrimSpace(id)
-	if head, tail, ok := strings.Cut(id, ":"); ok && strings.EqualFold(head, channel) {
-		id = strings.TrimSpace(tail)
-	}
-	return id != anyone && id != "" && id == sender
+	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,21 +20,12 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// ErrClosed tells that a message needs no turn (any more): it is done, failed, dead or forgotten.
-var ErrClosed = errors.New("the message is not open in the journal")
-
 // Bounds of the journal (spec/chat.md §1.6, §7.8).
 const (
 	keepFor   = 7 * 24 * time.Hour
 	deadAfter = 1 + maxContinuations // begun turns after which a message that fails is dead
 	maxReason = 500                  // bytes of a stored reason
 )
-
-// errUnreadable tells that a row does not hold a message.
-var errUnreadable = errors.New("the payload is not a message")
-
-// stateDispatched is the state of a message for which a turn has begun.
-const stateDispatched = "dispatched"
 
 func openQueries(ctx context.Context, db *sqlite.DB) (*inbounddb.Queries, error) {
 	dir, err := fs.Sub(migrations, "migrations")
@@ -58,48 +49,125 @@ func write(ctx context.Context, db *sqlite.DB, f func(*inbounddb.Queries) error)
 	return db.Write(ctx, func(tx *sqlite.Tx) error { return f(inbounddb.New(tx, tx)) })
 }
 
-// add stores a new message with its keys and returns its number, or 0 when one of the keys is
-// known: then the other keys become known too.
-func (j *journal) add(ctx context.Context, m chat.Inbound, now time.Time) (seq int64, err error) {
-	payload, err := json.Marshal(m)
+// entry is a message that is to be answered, with all that is stored together with it.
+type entry struct {
+	m       chat.Inbound
+	from    chat.Address // where it was written; m.Address is where it is answered
+	lead    int64        // the group that it may join, 0 = none
+	history bool         // it takes what was overheard before it
+	thread  bool         // the bot participates in its thread from now on
+}
+
+// added is what became of an entry.
+type added struct {
+	seq     int64 // 0 = the message was known
+	lead    int64 // the group that it joined, 0 = none
+	history []HistoryLine
+}
+
+// add stores a new message with its keys. When one of the keys is known, the other ones become known
+// too and nothing else is stored, except for a message that was overheard and now turns out to be for
+// the bot.
+func (j *journal) add(ctx context.Context, e entry, now time.Time) (added, error) {
+	payload, err := json.Marshal(e.m)
 	if err != nil {
-		return 0, fmt.Errorf("encoding a message: %w", err)
+		return added{}, fmt.Errorf("encoding a message: %w", err)
 	}
+	var out added
 	err = write(ctx, j.db, func(q *inbounddb.Queries) error {
-		isNew, err := putKeys(ctx, q, eventKeys(m), now)
+		isNew, err := q.PutKeys(ctx, eventKeys(e.m), now.UnixMilli())
+		if err == nil && !isNew && e.m.Mentioned {
+			isNew, err = wasOverheard(ctx, q, e)
+		}
 		if err != nil || !isNew {
 			return err
 		}
-		seq, err = q.Insert(ctx, inbounddb.Row{
-			EventKey: m.EventKey, Channel: m.Address.Channel, Account: m.Address.Account,
-			Conversation: m.Address.Conversation, MessageID: m.ID, Payload: string(payload), ReceivedAt: now.UnixMilli(),
+		var history string
+		if e.history {
+			if history, out.history, err = takeHistory(ctx, q, e.from); err != nil {
+				return err
+			}
+		}
+		out.seq, out.lead, err = q.Insert(ctx, inbounddb.Row{
+			EventKey: e.m.EventKey, Channel: e.m.Address.Channel, Account: e.m.Address.Account, Conversation: e.m.Address.Conversation,
+			MessageID: e.m.ID, Payload: string(payload), ReceivedAt: now.UnixMilli(), Lead: e.lead, History: history,
 		})
-		return err
+		if err != nil {
+			return err
+		}
+		return e.leaveMarks(ctx, q, now)
 	})
 	if err != nil {
-		return 0, err
+		return added{}, err
 	}
-	return seq, nil
+	return out, nil
 }
 
-// putKeys makes keys known and reports whether all of them are new.
-func putKeys(ctx context.Context, q *inbounddb.Queries, keys []string, now time.Time) (bool, error) {
-	all := true
-	for _, k := range keys {
-		isNew, err := q.PutKey(ctx, k, now.UnixMilli())
-		if err != nil {
-			return false, err
-		}
-		all = all && isNew
+// wasOverheard takes a message back that was overheard although it is for the bot: one platform sends
+// two events for a message, and only the second one may say so.
+func wasOverheard(ctx context.Context, q *inbounddb.Queries, e entry) (bool, error) {
+	was, err := q.ClaimKeys(ctx, eventKeys(e.m))
+	if err != nil || !was {
+		return false, err
 	}
-	return all, nil
+	_, err = q.DropLine(ctx, placeOf(e.from), e.m.ID)
+	return true, err
+}
+
+// leaveMarks notes how far the places of a message have been seen, and that the bot is active there.
+func (e entry) leaveMarks(ctx context.Context, q *inbounddb.Queries, now time.Time) error {
+	if e.m.Sender.Local {
+		return nil // nothing is missed there
+	}
+	if err := q.PutMark(ctx, markOf(e.m, e.from, now)); err != nil {
+		return err
+	}
+	if e.m.Address != e.from {
+		if err := q.PutMark(ctx, markOf(e.m, e.m.Address, now)); err != nil {
+			return err
+		}
+	}
+	if !e.thread {
+		return nil
+	}
+	return q.PutParticipation(ctx, placeOf(e.m.Address), now.UnixMilli())
 }
 
 // remember keeps the keys of an event of which nothing else is kept.
 func (j *journal) remember(ctx context.Context, keys []string, now time.Time) error {
+	_, err := j.q.PutKeys(ctx, keys, now.UnixMilli())
+	return err
+}
+
+// pass keeps the keys of a message that was accepted and is left alone, and how far it came.
+func (j *journal) pass(ctx context.Context, m chat.Inbound, now time.Time) error {
 	return write(ctx, j.db, func(q *inbounddb.Queries) error {
-		_, err := putKeys(ctx, q, keys, now)
-		return err
+		isNew, err := q.PutKeys(ctx, eventKeys(m), now.UnixMilli())
+		if err != nil || !isNew {
+			return err
+		}
+		return q.PutMark(ctx, markOf(m, writtenAt(m), time.Time{}))
+	})
+}
+
+// overhear keeps a message that is not for the bot, among the newest of its place.
+func (j *journal) overhear(ctx context.Context, m chat.Inbound, limit int, now time.Time) error {
+	place := placeOf(writtenAt(m))
+	line, worth := lineOf(m)
+	return write(ctx, j.db, func(q *inbounddb.Queries) error {
+		isNew, err := q.OverhearKeys(ctx, eventKeys(m), now.UnixMilli())
+		if err != nil || !isNew {
+			return err
+		}
+		if worth && limit > 0 {
+			if err := q.PutLine(ctx, place, line); err != nil {
+				return err
+			}
+			if err := q.TrimLines(ctx, place, limit); err != nil {
+				return err
+			}
+		}
+		return q.PutMark(ctx, markOf(m, writtenAt(m), time.Time{}))
 	})
 }
 
@@ -107,15 +175,16 @@ func (j *journal) remember(ctx context.Context, keys []string, now time.Time) er
 // nothing: there is no second answer.
 func (j *journal) edit(ctx context.Context, m chat.Inbound, now time.Time) error {
 	return write(ctx, j.db, func(q *inbounddb.Queries) error {
-		isNew, err := putKeys(ctx, q, eventKeys(m), now)
+		isNew, err := q.PutKeys(ctx, eventKeys(m), now.UnixMilli())
 		if err != nil || !isNew || m.ID == "" {
 			return err
 		}
 		row, err := q.Waiting(ctx, m.Address.Channel, m.Address.Account, m.Address.Conversation, m.ID)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			line, _ := lineOf(m)
+			return q.EditLine(ctx, placeOf(m.Address), m.ID, m.Sender.ID, line.Text)
+		case err != nil:
 			return err
 		}
 		return replace(ctx, q, row, m)
@@ -135,94 +204,76 @@ func replace(ctx context.Context, q *inbounddb.Queries, row inbounddb.Row, m cha
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
-	_, err = q.SetPayload(ctx, row.ID, string(payload))
-	return err
+	return q.SetPayload(ctx, row.ID, string(payload))
 }
 
-// Dispatched tells that a turn begins for a message, and returns the message as it is now: an edit
-// may have changed it while it was queued. ErrClosed tells that it needs no turn.
-func (p *Pipeline) Dispatched(ctx context.Context, seq int64) (Message, error) {
-	var row inbounddb.Row
-	err := write(ctx, p.journal.db, func(q *inbounddb.Queries) error {
-		open, err := q.Dispatch(ctx, seq)
+// withdraw removes a message that is deleted, unless a turn has begun for it. It returns the number of
+// the message to be answered that is gone with it, 0 = none.
+func (j *journal) withdraw(ctx context.Context, m chat.Inbound, now time.Time) (gone int64, err error) {
+	err = write(ctx, j.db, func(q *inbounddb.Queries) error {
+		gone = 0
+		row, err := q.Waiting(ctx, m.Address.Channel, m.Address.Account, m.Address.Conversation, m.ID)
+		if errors.Is(err, sql.ErrNoRows) {
+			_, err = q.DropLine(ctx, placeOf(m.Address), m.ID)
+			return err
+		}
 		if err != nil {
 			return err
 		}
-		if !open {
-			return ErrClosed
+		if err := giveBack(ctx, q, row); err != nil {
+			return err
 		}
-		row, err = q.Get(ctx, seq)
+		last, err := q.Withdraw(ctx, row, now.UnixMilli())
+		if last {
+			gone = row.Group()
+		}
 		return err
 	})
-	if err != nil {
-		return Message{}, fmt.Errorf("message %d: %w", seq, err)
-	}
-	row.Attempts-- // this one is not "before"
-	return p.message(ctx, row)
-}
-
-// message makes the Message of a row.
-func (p *Pipeline) message(ctx context.Context, row inbounddb.Row) (Message, error) {
-	m := Message{Seq: row.ID, Attempts: row.Attempts, Interrupted: row.Attempts > 0}
-	if err := json.Unmarshal([]byte(row.Payload), &m.In); err != nil {
-		return m, fmt.Errorf("%w: %w", errUnreadable, err)
-	}
-	s, err := p.standing(ctx, m.In)
-	m.Owner = p.isOwner(m.In, s)
-	return m, err
-}
-
-// Done tells that a message is answered: its answer is in the outbox, or there is none to give. It
-// does nothing for a message that is not open.
-func (p *Pipeline) Done(ctx context.Context, seq int64) error {
-	if _, err := p.journal.q.Done(context.WithoutCancel(ctx), seq, time.Now().UnixMilli()); err != nil {
-		return fmt.Errorf("message %d: %w", seq, err)
-	}
-	return nil
-}
-
-// Failed tells that a message will not be answered; why is for the operator. It does nothing for a
-// message that is not open.
-func (p *Pipeline) Failed(ctx context.Context, seq int64, why error) error {
-	return p.journal.fail(ctx, seq, why.Error())
+	return gone, err
 }
 
 func (j *journal) fail(ctx context.Context, seq int64, why string) error {
 	if len(why) > maxReason {
 		why = strings.ToValidUTF8(why[:maxReason], "")
 	}
-	if _, err := j.q.Fail(context.WithoutCancel(ctx), seq, why, deadAfter, time.Now().UnixMilli()); err != nil {
+	if err := j.q.Fail(context.WithoutCancel(ctx), seq, why, deadAfter, time.Now().UnixMilli()); err != nil {
 		return fmt.Errorf("message %d: %w", seq, err)
 	}
 	return nil
 }
 
-// Prune forgets what is older than seven days, and what expired.
+// Prune forgets what is older than seven days, threads and places that were silent for thirty, and
+// what expired.
 func (p *Pipeline) Prune(ctx context.Context) error {
 	now := time.Now()
-	before := now.Add(-keepFor).UnixMilli()
+	before, longBefore := now.Add(-keepFor).UnixMilli(), now.Add(-participatesFor).UnixMilli()
 	q := p.journal.q
 	return errors.Join(
 		q.PruneKeys(ctx, before),
 		q.PruneRows(ctx, before),
+		q.PruneLines(ctx, before),
+		q.PruneMarks(ctx, longBefore),
+		q.PruneParticipation(ctx, longBefore),
+		q.PruneMenus(ctx, now.UnixMilli()),
 		q.PruneRequests(ctx, now.UnixMilli()),
 		q.PruneMisses(ctx, before),
 	)
 }
 
-// turnPrefix begins the ids of the turns that answer messages of the journal.
-const turnPrefix = "in-"
+// maxKeys bounds the keys of one event.
+const maxKeys = 8
 
-// TurnID returns the id of the turn that answers a message. It is the same after a restart, so that
-// nothing is said twice.
-func TurnID(seq int64) string { return turnPrefix + strconv.FormatInt(seq, 10) }
-
-// turnSeq is the inverse of TurnID.
-func turnSeq(turnID string) (int64, bool) {
-	tail, ok := strings.CutPrefix(turnID, turnPrefix)
-	if !ok {
-		return 0, false
+// eventKeys returns the keys by which an event is known. Those of a new version of a message may be
+// the message's own, so only the key of its delivery counts.
+func eventKeys(m chat.Inbound) []string {
+	keys := []string{m.EventKey}
+	if m.Edited {
+		return keys
 	}
-	seq, err := strconv.ParseInt(tail, 10, 64)
-	return seq, err == nil
+	for _, k := range m.AltKeys {
+		if k != "" && len(keys) < maxKeys && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }

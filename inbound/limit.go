@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"time"
@@ -35,11 +36,47 @@ func cutText(s string) string {
 	if len(s) <= maxText {
 		return strings.ToValidUTF8(s, "\uFFFD")
 	}
-	n := maxText - len(textCut)
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
+	return cutTo(s, maxText-len(textCut)) + textCut
+}
+
+// cutTo returns at most so many bytes of a text, whole characters and valid UTF-8.
+func cutTo(s string, most int) string {
+	if len(s) > most {
+		for most > 0 && !utf8.RuneStart(s[most]) {
+			most--
+		}
+		s = strings.TrimRight(s[:most], " \n\t")
 	}
-	return strings.TrimRight(strings.ToValidUTF8(s[:n], "\uFFFD"), " \n\t") + textCut
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// textTooFast answers the first message of a sender that is over the limit (spec/chat.md §8, S10).
+const textTooFast = "⏳ That was more than 20 messages in a minute. I left out the ones that follow; please send them again a little later."
+
+// withinPace reports whether a sender may write more. A person who may not is told once, and everybody
+// who waits for an interaction; nothing is ever said to another bot.
+func (p *Pipeline) withinPace(ctx context.Context, m chat.Inbound, now time.Time) (ok bool, text string) {
+	sender := m.Address.Channel + "\x00" + m.Address.Account + "\x00" + m.Sender.ID
+	reason := "too_fast"
+	switch {
+	case m.Sender.Local:
+		return true, ""
+	case m.Sender.Bot:
+		ok, reason = p.loops.admit(sender, now), "bot_loop"
+	default:
+		var tell bool
+		ok, tell = p.pace.admit(sender, m.At)
+		if tell && m.Via == "" {
+			err := p.deps.Send(ctx, chat.Outbound{To: m.Address, Class: chat.Notice, Markdown: textTooFast})
+			if err != nil {
+				p.log.Warn("notice not sent", "channel", m.Address.Channel, "error", err)
+			}
+		}
+	}
+	if !ok {
+		p.log.Info("message refused", "channel", m.Address.Channel, "reason", reason)
+	}
+	return ok, textTooFast
 }
 
 // pace counts what each sender wrote within the last minute, by the time of writing: a queue that a

@@ -208,7 +208,7 @@ func (p *Pairing) request(ctx context.Context, m chat.Inbound, keys []string, no
 	}
 	code := newCode()
 	err = write(ctx, p.db, func(q *inbounddb.Queries) error {
-		isNew, err := putKeys(ctx, q, keys, now)
+		isNew, err := q.PutKeys(ctx, keys, now.UnixMilli())
 		if err != nil {
 			return err
 		}

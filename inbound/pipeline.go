@@ -5,39 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"understudy/channels"
 	"understudy/chat"
+	"understudy/inbound/internal/inbounddb"
 	"understudy/internal/sqlite"
 )
 
 // ErrNotRecovered tells that Accept was called before Recover: what an earlier process left comes
 // first.
 var ErrNotRecovered = errors.New("the journal is not recovered yet")
-
-// textTooFast answers the first message of a sender that is over the limit (spec/chat.md §8, S10).
-const textTooFast = "⏳ That was more than 20 messages in a minute. I left out the ones that follow; please send them again a little later."
-
-// Message is what a Handler gets: a message that is in the journal and is to be answered.
-type Message struct {
-	Seq      int64 // its number in the journal
-	In       chat.Inbound
-	Owner    bool // its sender may use the owner's commands
-	Attempts int  // how many turns were begun for it before
-	// Interrupted tells that an earlier process began to answer and said nothing of it.
-	Interrupted bool
-}
-
-// Handler takes admitted messages: it queues a command or a turn and returns. The turn calls
-// Dispatched when it begins and Done or Failed when it ends.
-type Handler interface {
-	// Handle must not wait for the turn. ctx is not cancelled when the adapter stops.
-	Handle(ctx context.Context, m Message)
-}
 
 // Answer is what is known of the answer to an interrupted turn.
 type Answer uint8
@@ -49,46 +28,11 @@ const (
 	AnswerUnknown               // it was perhaps said
 )
 
-// Account names a channel account; Name "" is the default one.
-type Account struct{ Channel, Name string }
-
-// Config says who is let in.
-type Config struct {
-	// Access of each channel account. An account that is missing admits local senders only.
-	Access map[Account]Access
-	// Owners are `commands.ownerAllowFrom`: "telegram:123". Wildcards never make an owner.
-	Owners []string
-	// MaxAge is `catchUp.maxAge`: an older message is not answered after a restart, but its sender
-	// is told. 0 = one hour.
-	MaxAge time.Duration
-}
-
-// DefaultMaxAge is the default of Config.MaxAge.
-const DefaultMaxAge = time.Hour
-
-// Validate reports every wrong value.
-func (c Config) Validate() error {
-	var errs []error
-	for k, a := range c.Access {
-		if err := a.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("channels.%s: %w", k.Channel, err))
-		}
-	}
-	for _, o := range c.Owners {
-		if channel, id, ok := strings.Cut(o, ":"); !ok || channel == "" || id == "" || strings.Contains(o, anyone) {
-			errs = append(errs, fmt.Errorf(`commands.ownerAllowFrom: %q is not of the form channel:id`, o))
-		}
-	}
-	if c.MaxAge < 0 {
-		errs = append(errs, errors.New("catchUp.maxAge: is negative"))
-	}
-	return errors.Join(errs...)
-}
-
 // Deps is what a Pipeline needs. All but IsCommand and Status are required.
 type Deps struct {
-	DB      *sqlite.DB // state/bot.sqlite
-	Log     *slog.Logger
+	DB  *sqlite.DB // state/bot.sqlite
+	Log *slog.Logger
+	// Handler may be a Withdrawer too.
 	Handler Handler
 	// Send says something outside a turn: once, also when it is called again with the same TurnID
 	// and Seq.
@@ -108,10 +52,14 @@ type Pipeline struct {
 	pairing   *Pairing
 	log       *slog.Logger
 	deps      Deps
-	config    atomic.Pointer[Config]
+	settings  atomic.Pointer[settings]
 	recent    *recent
 	pace      *pace
+	loops     *loops
+	gaps      *gaps
+	collect   *collector
 	recovered atomic.Bool
+	closed    atomic.Bool
 }
 
 // New returns a Pipeline over the tables of deps.DB, which it brings up to date. Nothing is
@@ -123,21 +71,28 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Pipeline, error) {
 	}
 	p := &Pipeline{
 		journal: &journal{deps.DB, q}, pairing: &Pairing{deps.DB, q},
-		log: deps.Log, deps: deps, recent: newRecent(), pace: newPace(),
+		log: deps.Log, deps: deps, recent: newRecent(), pace: newPace(), loops: newLoops(), gaps: newGaps(),
 	}
+	p.collect = newCollector(deps.Log, p.hand)
 	return p, p.Reload(cfg)
 }
 
 // Reload replaces the rules; a wrong Config changes nothing.
 func (p *Pipeline) Reload(cfg Config) error {
-	if err := cfg.Validate(); err != nil {
+	s, err := cfg.compile()
+	if err != nil {
 		return err
 	}
-	if cfg.MaxAge == 0 {
-		cfg.MaxAge = DefaultMaxAge
-	}
-	p.config.Store(&cfg)
+	p.settings.Store(s)
 	return nil
+}
+
+// Close ends the waiting of messages for what belongs to them. From now on what is accepted stays in
+// the journal for the next start, like what still waits. Call it when the adapters have ended, before
+// the turns are.
+func (p *Pipeline) Close() {
+	p.closed.Store(true)
+	p.collect.close()
 }
 
 // Pairing returns the pairings, for the commands that manage them.
@@ -150,145 +105,60 @@ func (p *Pipeline) Status(s channels.Status) {
 	}
 }
 
-// Accept implements channels.Sink: it returns nil once the event is in the journal, or is known or
-// refused. Of a refused event only the key is kept.
-func (p *Pipeline) Accept(ctx context.Context, m chat.Inbound) error {
-	if !p.recovered.Load() {
-		return ErrNotRecovered
-	}
-	if m.EventKey == "" {
-		p.log.Error("event without a key", "channel", m.Address.Channel)
-		return nil
-	}
-	now := time.Now()
-	if m.At.IsZero() || m.At.After(now) {
-		m.At = now
-	}
-	if p.recent.seen(eventKeys(m), now) {
-		return nil
-	}
-	msg, err := p.accept(ctx, capped(m), now)
-	if err != nil {
-		return fmt.Errorf("accepting an event of %s: %w", m.Address.Channel, err)
-	}
-	p.recent.add(eventKeys(m), now)
-	if msg != nil {
-		p.deps.Handler.Handle(context.WithoutCancel(ctx), *msg)
-	}
-	return nil
-}
-
-// accept decides and stores; it returns the message if it is new and to be answered.
-func (p *Pipeline) accept(ctx context.Context, m chat.Inbound, now time.Time) (*Message, error) {
+// Authorised reports whether a message of this kind would be let in. It looks things up and changes
+// nothing: for suggestions while a person still types.
+func (p *Pipeline) Authorised(ctx context.Context, m chat.Inbound) bool {
 	s, err := p.standing(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	d := p.access(m.Address).Decide(m, s)
-	switch {
-	case d.Verdict == Pair && !m.Edited:
-		return nil, p.offerPairing(ctx, m, now)
-	case d.Verdict != Admit:
-		p.log.Debug("message refused", "channel", m.Address.Channel, "reason", string(d.Reason), "conversation", m.Address.Conversation, "sender", m.Sender.ID)
-		return nil, p.journal.remember(ctx, eventKeys(m), now)
-	case m.Edited:
-		return nil, p.journal.edit(ctx, m, now)
-	case d.NeedsMention && !m.Mentioned && !p.isCommand(m.Text):
-		return nil, p.journal.remember(ctx, eventKeys(m), now)
-	case !m.Sender.Local && !p.withinPace(ctx, m):
-		return nil, p.journal.remember(ctx, eventKeys(m), now)
-	}
-	seq, err := p.journal.add(ctx, m, now)
-	if err != nil || seq == 0 {
-		return nil, err
-	}
-	return &Message{Seq: seq, In: m, Owner: p.isOwner(m, s)}, nil
+	return err == nil && p.rules(m.Address).Decide(m, s).Verdict == Admit
 }
 
-// eventKeys returns the keys by which an event is known. Those of a new version of a message may be
-// the message's own, so only the key of its delivery counts.
-func eventKeys(m chat.Inbound) []string {
-	keys := []string{m.EventKey}
-	if m.Edited {
-		return keys
+// hand gives a group of messages to the Handler, as it is now.
+func (p *Pipeline) hand(ctx context.Context, lead int64) error {
+	rows, err := p.journal.q.Group(ctx, lead, inbounddb.Received)
+	if err != nil || len(rows) == 0 {
+		return err // all of them were deleted
 	}
-	for _, k := range m.AltKeys {
-		if k != "" && !slices.Contains(keys, k) {
-			keys = append(keys, k)
-		}
+	m, err := p.message(ctx, rows)
+	if errors.Is(err, errUnreadable) {
+		return p.unreadable(ctx, lead, err)
 	}
-	return keys
+	if err == nil {
+		p.give(ctx, m)
+	}
+	return err
+}
+
+// unreadable ends a message that is damaged.
+func (p *Pipeline) unreadable(ctx context.Context, seq int64, why error) error {
+	p.log.Error("journal row cannot be read", "seq", seq, "error", why)
+	return p.journal.fail(ctx, seq, "unreadable")
+}
+
+// give passes a message to the Handler, unless the Pipeline is closed: then it stays in the journal.
+func (p *Pipeline) give(ctx context.Context, m Message) {
+	if !p.closed.Load() {
+		p.deps.Handler.Handle(context.WithoutCancel(ctx), m)
+	}
 }
 
 func (p *Pipeline) isCommand(text string) bool {
 	return p.deps.IsCommand != nil && p.deps.IsCommand(text)
 }
 
-// access returns the rules of an account, nil = none.
-func (p *Pipeline) access(to chat.Address) *Access {
-	if a, ok := p.config.Load().Access[Account{to.Channel, to.Account}]; ok {
-		return &a
-	}
-	return nil
-}
+// rules returns the rules of an account, nil = none.
+func (p *Pipeline) rules(to chat.Address) *Rules { return p.settings.Load().rulesOf(to) }
 
 // standing looks up what the store knows of a sender. Local senders and bots are in no list.
 func (p *Pipeline) standing(ctx context.Context, m chat.Inbound) (Standing, error) {
 	if m.Sender.Local || m.Sender.Bot || m.Sender.ID == "" {
 		return Standing{}, nil
 	}
-	s := Standing{Owner: p.configuredOwner(m)}
-	var err error
-	if !s.Owner {
-		if s.Owner, err = p.journal.q.Owner(ctx, m.Address.Channel, m.Sender.ID); err != nil {
-			return s, err
-		}
-	}
-	if m.Address.Kind == chat.Direct {
-		s.Approved, err = p.journal.q.Allowed(ctx, m.Address.Channel, m.Address.Account, m.Sender.ID)
-	}
-	return s, err
-}
-
-func (p *Pipeline) isOwner(m chat.Inbound, s Standing) bool { return m.Sender.Local || s.Owner }
-
-func (p *Pipeline) configuredOwner(m chat.Inbound) bool {
-	for _, o := range p.config.Load().Owners {
-		channel, id, _ := strings.Cut(o, ":")
-		if strings.EqualFold(strings.TrimSpace(channel), m.Address.Channel) && sameID(id, m.Address.Channel, m.Sender.ID) {
-			return true
-		}
-	}
-	return false
-}
-
-// withinPace reports whether a sender may write more, and tells them once when they may not.
-func (p *Pipeline) withinPace(ctx context.Context, m chat.Inbound) bool {
-	sender := m.Address.Channel + "\x00" + m.Address.Account + "\x00" + m.Sender.ID
-	ok, tell := p.pace.admit(sender, m.At)
-	if tell {
-		err := p.deps.Send(ctx, chat.Outbound{To: m.Address, Class: chat.Notice, Markdown: textTooFast})
-		if err != nil {
-			p.log.Warn("notice not sent", "channel", m.Address.Channel, "error", err)
-		}
-	}
-	if !ok {
-		p.log.Info("message refused", "channel", m.Address.Channel, "reason", "too_fast")
-	}
-	return ok
-}
-
-// offerPairing gives a stranger a code, at most one at a time.
-func (p *Pipeline) offerPairing(ctx context.Context, m chat.Inbound, now time.Time) error {
-	code, err := p.pairing.request(ctx, m, eventKeys(m), now)
-	if err != nil || code == "" {
-		return err
-	}
-	p.log.Info("pairing offered", "channel", m.Address.Channel, "sender", m.Sender.ID)
-	err = p.deps.Send(ctx, chat.Outbound{To: m.Address, Class: chat.Command, Markdown: pairingText(m, code)})
+	stored, err := p.journal.q.Standing(ctx, placeOf(m.Address), m.Sender.ID, time.Now().Add(-participatesFor).UnixMilli())
 	if err != nil {
-		p.log.Warn("pairing code not sent", "channel", m.Address.Channel, "error", err)
-		return p.pairing.withdraw(ctx, m)
+		return Standing{}, fmt.Errorf("looking up a sender: %w", err)
 	}
-	return nil
+	stored.Owner = stored.Owner || p.settings.Load().owner(m)
+	return Standing(stored), nil
 }
+
+func isOwner(m chat.Inbound, s Standing) bool { return m.Sender.Local || s.Owner }

@@ -301,13 +301,14 @@ func TestRecentIsBounded(t *testing.T) {
 	r := newRecent()
 	now := time.Unix(0, 0)
 	for n := range 2 * recentSize {
-		r.add([]string{message(n, "").EventKey}, now)
+		r.add([]string{message(n, "").EventKey}, now, false)
 	}
 	if len(r.at) != recentSize {
 		t.Errorf("%d keys", len(r.at))
 	}
 	last := []string{message(2*recentSize-1, "").EventKey}
-	if !r.seen(last, now) || r.seen(last, now.Add(recentFor)) || r.seen([]string{message(0, "").EventKey}, now) {
+	seen := func(keys []string, at time.Time) bool { known, _ := r.seen(keys, at); return known }
+	if !seen(last, now) || seen(last, now.Add(recentFor)) || seen([]string{message(0, "").EventKey}, now) {
 		t.Error("the wrong keys are remembered")
 	}
 	p := newPace()

@@ -11,42 +11,48 @@ const (
 	recentSize = 5000
 )
 
+// met is when a key came, and whether its message was only overheard.
+type met struct {
+	at        time.Time
+	overheard bool
+}
+
 // recent remembers the keys of the newest events. It only saves work: the journal decides.
 type recent struct {
 	mu   sync.Mutex
-	at   map[string]time.Time
+	at   map[string]met
 	ring []string // the keys in order of arrival
 	next int
 }
 
 func newRecent() *recent {
-	return &recent{at: make(map[string]time.Time), ring: make([]string, recentSize)}
+	return &recent{at: make(map[string]met), ring: make([]string, recentSize)}
 }
 
-// seen reports whether any of the keys came lately.
-func (r *recent) seen(keys []string, now time.Time) bool {
+// seen reports whether any of the keys came lately, and whether its message was only overheard.
+func (r *recent) seen(keys []string, now time.Time) (known, overheard bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range keys {
-		if at, ok := r.at[k]; ok && now.Sub(at) < recentFor {
-			return true
+		if m, ok := r.at[k]; ok && now.Sub(m.at) < recentFor {
+			return true, m.overheard
 		}
 	}
-	return false
+	return false, false
 }
 
 // add remembers keys, in place of the oldest.
-func (r *recent) add(keys []string, now time.Time) {
+func (r *recent) add(keys []string, now time.Time, overheard bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range keys {
-		if _, ok := r.at[k]; ok {
-			continue
+		if _, ok := r.at[k]; !ok {
+			if old := r.ring[r.next]; old != "" {
+				delete(r.at, old)
+			}
+			r.ring[r.next] = k
+			r.next = (r.next + 1) % len(r.ring)
 		}
-		if old := r.ring[r.next]; old != "" {
-			delete(r.at, old)
-		}
-		r.ring[r.next], r.at[k] = k, now
-		r.next = (r.next + 1) % len(r.ring)
+		r.at[k] = met{now, overheard}
 	}
 }

@@ -22,16 +22,16 @@ const ApologySeq = 1 << 20
 const maxContinuations = 3
 
 // Recover takes up what an earlier process left open, in order of arrival, and lets Accept begin:
-// messages that no turn has begun for are handled, interrupted ones are continued where nothing was
-// said, and their senders get the apology otherwise. Call it once, when delivery has recovered and
-// the Handler can work, before the adapters run.
+// messages that no turn has begun for are handled, or wait again for what belongs to them, interrupted
+// ones are continued where nothing was said, and their senders get the apology otherwise. Call it
+// once, when delivery has recovered and the Handler can work, before the adapters run.
 func (p *Pipeline) Recover(ctx context.Context) error {
 	rows, err := p.journal.q.Open(ctx)
 	if err != nil {
 		return fmt.Errorf("recovering the journal: %w", err)
 	}
-	for _, row := range rows {
-		if err := p.recover(ctx, row); err != nil {
+	for _, group := range groups(rows) {
+		if err := p.recover(ctx, group); err != nil {
 			return fmt.Errorf("recovering the journal: %w", err)
 		}
 	}
@@ -39,12 +39,29 @@ func (p *Pipeline) Recover(ctx context.Context) error {
 	return nil
 }
 
-func (p *Pipeline) recover(ctx context.Context, row inbounddb.Row) error {
-	m, err := p.message(ctx, row)
+// groups puts rows together that are answered as one, in order of arrival.
+func groups(rows []inbounddb.Row) [][]inbounddb.Row {
+	var out [][]inbounddb.Row
+	at := map[int64]int{}
+	for _, row := range rows {
+		i, known := at[row.Group()]
+		if !known {
+			i = len(out)
+			at[row.Group()] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], row)
+	}
+	return out
+}
+
+func (p *Pipeline) recover(ctx context.Context, rows []inbounddb.Row) error {
+	first := rows[0]
+	seq := first.Group()
+	m, err := p.message(ctx, rows)
 	switch {
 	case errors.Is(err, errUnreadable):
-		p.log.Error("journal row cannot be read", "seq", row.ID, "error", err)
-		return p.journal.fail(ctx, row.ID, "unreadable")
+		return p.unreadable(ctx, seq, err)
 	case err != nil:
 		return err
 	}
@@ -53,34 +70,49 @@ func (p *Pipeline) recover(ctx context.Context, row inbounddb.Row) error {
 		return err
 	}
 	if !admitted {
-		return p.journal.fail(ctx, row.ID, "not admitted any more")
+		return p.journal.fail(ctx, seq, "not admitted any more")
 	}
 	answer := AnswerNone
-	if row.State == stateDispatched {
-		if answer, err = p.deps.Answer(ctx, TurnID(row.ID)); err != nil {
+	if first.State == inbounddb.Dispatched {
+		if answer, err = p.deps.Answer(ctx, TurnID(seq)); err != nil {
 			return err
 		}
 	}
-	age := time.Since(time.UnixMilli(row.ReceivedAt))
+	age := time.Since(time.UnixMilli(first.ReceivedAt))
 	switch {
 	case answer == AnswerSent:
-		return p.Done(ctx, row.ID)
+		return p.Done(ctx, seq)
 	case answer == AnswerUnknown:
 		return p.apologise(ctx, m, "the answer was perhaps sent")
-	case age > p.config.Load().MaxAge:
+	case age > p.settings.Load().catchUp(m.In.Address).MaxAge:
 		return p.apologise(ctx, m, "too old")
-	case row.Attempts > maxContinuations:
+	case m.Attempts > maxContinuations:
 		return p.apologise(ctx, m, "interrupted too often")
 	}
-	p.log.Info("message taken up again", "channel", m.In.Address.Channel, "seq", row.ID, "attempts", m.Attempts)
-	p.deps.Handler.Handle(ctx, m)
+	p.log.Info("message taken up again", "channel", m.In.Address.Channel, "seq", seq, "attempts", m.Attempts)
+	return p.takeUp(ctx, m, len(rows))
+}
+
+// takeUp hands a message on that an earlier process left. One that no turn has begun for may still be
+// incomplete.
+func (p *Pipeline) takeUp(ctx context.Context, m Message, parts int) error {
+	x := p.part(m.In, m.In.Album == "" && p.isCommand(m.In.Text))
+	if m.Attempts > 0 {
+		x.window = 0
+	}
+	if _, err := p.collect.join(ctx, x); err != nil { // nothing overtakes what waits
+		return err
+	}
+	if !p.collect.open(ctx, m.Seq, parts, x) {
+		p.give(ctx, m)
+	}
 	return nil
 }
 
 // stillAdmitted asks again, because the rules or an approval may have changed.
 func (p *Pipeline) stillAdmitted(ctx context.Context, m Message) (bool, error) {
 	s, err := p.standing(ctx, m.In)
-	return p.access(m.In.Address).Decide(m.In, s).Verdict == Admit, err
+	return p.rules(m.In.Address).Decide(m.In, s).Verdict == Admit, err
 }
 
 // apologise ends a message without an answer and tells its sender.

@@ -2,14 +2,17 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"understudy/channels"
 	"understudy/chat"
 	"understudy/internal/clock"
 	"understudy/internal/sqlite"
@@ -25,10 +28,12 @@ type world struct {
 
 	mu      sync.Mutex
 	handled []Message
+	gone    []int64                  // what the Handler was told to forget
 	sent    map[string]chat.Outbound // by TurnID and Seq, as delivery keeps them
 	order   []chat.Outbound
 	answers map[string]Answer
 	sendErr error
+	passed  time.Duration
 }
 
 // open lets everybody write to the account "open" of the fake channel.
@@ -61,7 +66,7 @@ func (w *world) boot() {
 
 func (w *world) make() {
 	w.t.Helper()
-	db, err := sqlite.Open(w.t.Context(), w.path, sqlite.Options{BusyTimeout: -1, Log: slog.New(slog.DiscardHandler)})
+	db, err := sqlite.Open(w.t.Context(), w.path, sqlite.Options{BusyTimeout: -1, Volatile: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -69,7 +74,7 @@ func (w *world) make() {
 	w.p, err = New(w.t.Context(), w.cfg, Deps{
 		DB: db, Log: slog.New(slog.DiscardHandler), Handler: w, Send: w.send,
 		Answer:    func(_ context.Context, turn string) (Answer, error) { return w.answers[turn], nil },
-		IsCommand: func(text string) bool { return text == "/status" },
+		IsCommand: func(text string) bool { return strings.HasPrefix(text, "/status") },
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -77,6 +82,7 @@ func (w *world) make() {
 }
 
 func (w *world) close() {
+	w.p.Close()
 	if err := w.db.Close(); err != nil {
 		w.t.Error(err)
 	}
@@ -88,6 +94,13 @@ func (w *world) Handle(_ context.Context, m Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.handled = append(w.handled, m)
+}
+
+// Withdraw implements Withdrawer.
+func (w *world) Withdraw(seq int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone = append(w.gone, seq)
 }
 
 func (w *world) send(_ context.Context, o chat.Outbound) error {
@@ -132,9 +145,53 @@ func (w *world) done(seq int64) {
 
 func (w *world) pass(d time.Duration) {
 	w.t.Helper()
+	w.mu.Lock() // what was read before happens before what a timer does
+	w.passed += d
+	w.mu.Unlock()
 	if err := (clock.Clock{}).Sleep(w.t.Context(), d); err != nil {
 		w.t.Fatal(err)
 	}
+	synctest.Wait()
+}
+
+// rules changes the rules of the account "open".
+func (w *world) rules(change func(a *Access)) {
+	w.t.Helper()
+	key := Account{Channel: "telegram", Name: "open"}
+	a := w.cfg.Access[key]
+	change(&a)
+	w.cfg.Access[key] = a
+	w.reload()
+}
+
+func (w *world) reload() {
+	w.t.Helper()
+	if err := w.p.Reload(w.cfg); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// refused is what a person is told whose interaction is refused, "" = it was not.
+func (w *world) refused(m chat.Inbound) string {
+	w.t.Helper()
+	err := w.p.Accept(w.t.Context(), m)
+	var refusal *channels.Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Text
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ""
+}
+
+// last is what was handled last.
+func (w *world) last() Message {
+	w.t.Helper()
+	if len(w.handled) == 0 {
+		w.t.Fatal("nothing was handled")
+	}
+	return w.handled[len(w.handled)-1]
 }
 
 // texts returns what was handled.
@@ -158,11 +215,11 @@ func (w *world) count(query string, args ...any) int {
 
 func (w *world) state(seq int64) string {
 	w.t.Helper()
-	row, err := w.p.journal.q.Get(w.t.Context(), seq)
-	if err != nil {
+	var state string
+	if err := w.db.Reader().QueryRowContext(w.t.Context(), "SELECT state FROM inbound WHERE id = ?", seq).Scan(&state); err != nil {
 		w.t.Fatal(err)
 	}
-	return row.State
+	return state
 }
 
 // message is a direct message to the open account.
@@ -172,6 +229,31 @@ func message(n int, text string) chat.Inbound {
 		Address: chat.Address{Channel: "telegram", Account: "open", Conversation: "9", Kind: chat.Direct},
 		Sender:  chat.Sender{ID: "9", Name: "Ann"}, Text: text,
 	}
+}
+
+// inRoom is a message to a room of the open account.
+func inRoom(n int, sender, text string) chat.Inbound {
+	m := message(n, text)
+	m.Address.Conversation, m.Address.Kind, m.Space = "C1", chat.Room, "G"
+	m.Sender = chat.Sender{ID: sender, Name: "Person " + sender}
+	return m
+}
+
+// mention is a message to a room that names the bot.
+func mention(n int, sender, text string) chat.Inbound {
+	m := inRoom(n, sender, text)
+	m.Mentioned = true
+	return m
+}
+
+// edited is a new version of a message, deleted its removal.
+func edited(m chat.Inbound, version int, text string) chat.Inbound {
+	m.EventKey, m.AltKeys, m.Edited, m.Text = fmt.Sprint(m.EventKey, ":edit:", version), nil, true, text
+	return m
+}
+
+func deleted(m chat.Inbound) chat.Inbound {
+	return chat.Inbound{ID: m.ID, EventKey: m.EventKey + ":deleted", Address: m.Address, Deleted: true}
 }
 
 // stranger is a direct message to the account with the default rules.

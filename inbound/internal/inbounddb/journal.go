@@ -1,11 +1,12 @@
-// Package inbounddb holds the statements of the journal, of pairing and of the cursors
-// (spec/chat.md §10): one method, one statement.
+// Package inbounddb holds the statements of the journal and of what belongs to it: pairing, cursors,
+// marks, overheard messages and menus (spec/chat.md §10).
 package inbounddb
 
 import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 )
 
 // DB is what statements run on: a *sql.DB or a *sql.Tx.
@@ -21,6 +22,16 @@ type Queries struct{ w, r DB }
 // New returns the statements over a writer and a reader.
 func New(w, r DB) *Queries { return &Queries{w, r} }
 
+// State is the state of a row.
+type State string
+
+// The states that rows are looked for by.
+const (
+	Received   State = "received"
+	Dispatched State = "dispatched" // a turn has begun
+	Dead       State = "dead"
+)
+
 // Row is one line of the journal. Times are integer milliseconds.
 type Row struct {
 	ID           int64
@@ -29,33 +40,44 @@ type Row struct {
 	Account      string
 	Conversation string
 	MessageID    string
-	State        string
+	State        State
 	Attempts     int
 	Payload      string
 	ReceivedAt   int64
+	Lead         int64  // the first row of those that are answered as one; 0 = this one
+	History      string // JSON
+	Reason       string // why it ended badly
 }
 
-const rowColumns = `id, event_key, channel, account, conversation, message_id, state, attempts, payload_json, received_at`
+// Group returns the number of the rows that are answered as one.
+func (r *Row) Group() int64 {
+	if r.Lead != 0 {
+		return r.Lead
+	}
+	return r.ID
+}
+
+const rowColumns = `id, event_key, channel, account, conversation, message_id, state, attempts, payload_json, received_at, lead, history_json, error`
+
+// groupOf is the condition that a row belongs to group ?1. The second part lets the partial index be
+// used.
+const groupOf = `(id = ?1 OR (lead = ?1 AND lead != 0))`
 
 func (r *Row) fields() []any {
-	return []any{&r.ID, &r.EventKey, &r.Channel, &r.Account, &r.Conversation, &r.MessageID, &r.State, &r.Attempts, &r.Payload, &r.ReceivedAt}
-}
-
-// Insert adds a received row and returns its id.
-func (q *Queries) Insert(ctx context.Context, r Row) (int64, error) {
-	res, err := q.w.ExecContext(ctx, `INSERT INTO inbound (event_key, channel, account, conversation, message_id, payload_json, received_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?)`, r.EventKey, r.Channel, r.Account, r.Conversation, r.MessageID, r.Payload, r.ReceivedAt)
-	if err != nil {
-		return 0, err
+	return []any{
+		&r.ID, &r.EventKey, &r.Channel, &r.Account, &r.Conversation, &r.MessageID, &r.State, &r.Attempts, &r.Payload,
+		&r.ReceivedAt, &r.Lead, &r.History, &r.Reason,
 	}
-	return res.LastInsertId()
 }
 
-// Get returns one row; sql.ErrNoRows when there is none.
-func (q *Queries) Get(ctx context.Context, id int64) (Row, error) {
-	var r Row
-	err := q.r.QueryRowContext(ctx, `SELECT `+rowColumns+` FROM inbound WHERE id = ?`, id).Scan(r.fields()...)
-	return r, err
+// Insert adds a received row and returns its id and its group: r.Lead, or 0 when no turn can answer
+// the row together with that one any more.
+func (q *Queries) Insert(ctx context.Context, r Row) (id, lead int64, err error) {
+	err = q.w.QueryRowContext(ctx, `INSERT INTO inbound (lead, event_key, channel, account, conversation, message_id, payload_json, received_at, history_json)
+		VALUES (iif(?1 != 0 AND EXISTS (SELECT 1 FROM inbound WHERE `+groupOf+` AND state = 'received'), ?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+		RETURNING id, lead`,
+		r.Lead, r.EventKey, r.Channel, r.Account, r.Conversation, r.MessageID, r.Payload, r.ReceivedAt, r.History).Scan(&id, &lead)
+	return id, lead, err
 }
 
 // Waiting returns the row of a message for which no turn has begun; sql.ErrNoRows when there is none.
@@ -67,9 +89,24 @@ func (q *Queries) Waiting(ctx context.Context, channel, account, conversation, m
 	return r, err
 }
 
+// Group returns the rows of a group that are in a state, in order of arrival. The state is part of the
+// text: there are partial indices on it, and SQLite would compile the query anew for each value.
+func (q *Queries) Group(ctx context.Context, lead int64, state State) ([]Row, error) {
+	return q.rows(ctx, `SELECT `+rowColumns+` FROM inbound WHERE `+groupOf+` AND state = '`+string(state)+`' ORDER BY id`, lead)
+}
+
 // Open returns the rows that are received or dispatched, in order of arrival.
 func (q *Queries) Open(ctx context.Context) ([]Row, error) {
-	rows, err := q.r.QueryContext(ctx, `SELECT `+rowColumns+` FROM inbound WHERE state IN ('received', 'dispatched') ORDER BY id`)
+	return q.rows(ctx, `SELECT `+rowColumns+` FROM inbound WHERE state IN ('received', 'dispatched') ORDER BY id`)
+}
+
+// AllDead returns the newest rows that are given up, in order of arrival.
+func (q *Queries) AllDead(ctx context.Context, most int) ([]Row, error) {
+	return q.rows(ctx, `SELECT * FROM (SELECT `+rowColumns+` FROM inbound WHERE state = 'dead' ORDER BY id DESC LIMIT ?) ORDER BY id`, most)
+}
+
+func (q *Queries) rows(ctx context.Context, query string, args ...any) ([]Row, error) {
+	rows, err := q.r.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,27 +122,49 @@ func (q *Queries) Open(ctx context.Context) ([]Row, error) {
 	return out, rows.Err()
 }
 
-// Dispatch counts the begin of a turn for an open row; it reports whether the row was open.
-func (q *Queries) Dispatch(ctx context.Context, id int64) (bool, error) {
+// Dispatch counts the begin of a turn for the open rows of a group; it reports whether there were any.
+func (q *Queries) Dispatch(ctx context.Context, lead int64) (bool, error) {
 	return changed(q.w.ExecContext(ctx, `UPDATE inbound SET state = 'dispatched', attempts = attempts + 1
-		WHERE id = ? AND state IN ('received', 'dispatched')`, id))
+		WHERE `+groupOf+` AND state IN ('received', 'dispatched')`, lead))
 }
 
-// Done ends an open row well; what it said is not kept.
-func (q *Queries) Done(ctx context.Context, id, now int64) (bool, error) {
-	return changed(q.w.ExecContext(ctx, `UPDATE inbound SET state = 'done', done_at = ?, payload_json = '', error = ''
-		WHERE id = ? AND state IN ('received', 'dispatched')`, now, id))
+// Done ends the open rows of a group well; what they said is not kept.
+func (q *Queries) Done(ctx context.Context, lead, now int64) error {
+	_, err := q.w.ExecContext(ctx, `UPDATE inbound SET state = 'done', done_at = ?2, payload_json = '', history_json = '', error = ''
+		WHERE `+groupOf+` AND state IN ('received', 'dispatched')`, lead, now)
+	return err
 }
 
-// Fail ends an open row badly: dead from so many attempts on.
-func (q *Queries) Fail(ctx context.Context, id int64, reason string, deadly int, now int64) (bool, error) {
-	return changed(q.w.ExecContext(ctx, `UPDATE inbound SET state = iif(attempts >= ?, 'dead', 'failed'), done_at = ?, error = ?
-		WHERE id = ? AND state IN ('received', 'dispatched')`, deadly, now, reason, id))
+// Fail ends the open rows of a group badly: dead from so many attempts on.
+func (q *Queries) Fail(ctx context.Context, lead int64, reason string, deadly int, now int64) error {
+	_, err := q.w.ExecContext(ctx, `UPDATE inbound SET state = iif(attempts >= ?2, 'dead', 'failed'), done_at = ?3, error = ?4
+		WHERE `+groupOf+` AND state IN ('received', 'dispatched')`, lead, deadly, now, reason)
+	return err
+}
+
+// Withdraw ends one row that no turn has begun for; what it said is not kept. It reports whether its
+// group has no such row left.
+func (q *Queries) Withdraw(ctx context.Context, r Row, now int64) (last bool, err error) {
+	_, err = q.w.ExecContext(ctx, `UPDATE inbound SET state = 'done', done_at = ?, payload_json = '', history_json = ''
+		WHERE id = ? AND state = 'received'`, now, r.ID)
+	if err != nil {
+		return false, err
+	}
+	err = q.r.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM inbound WHERE `+groupOf+` AND state = 'received')`, r.Group()).Scan(&last)
+	return last, err
+}
+
+// Settle ends the dead rows of a group, which were given another try; what they said is not kept.
+func (q *Queries) Settle(ctx context.Context, lead int64) error {
+	_, err := q.w.ExecContext(ctx, `UPDATE inbound SET state = 'failed', payload_json = '', history_json = ''
+		WHERE `+groupOf+` AND state = 'dead'`, lead)
+	return err
 }
 
 // SetPayload replaces what a row that no turn has begun for says.
-func (q *Queries) SetPayload(ctx context.Context, id int64, payload string) (bool, error) {
-	return changed(q.w.ExecContext(ctx, `UPDATE inbound SET payload_json = ? WHERE id = ? AND state = 'received'`, payload, id))
+func (q *Queries) SetPayload(ctx context.Context, id int64, payload string) error {
+	_, err := q.w.ExecContext(ctx, `UPDATE inbound SET payload_json = ? WHERE id = ? AND state = 'received'`, payload, id)
+	return err
 }
 
 // PruneRows deletes ended rows that arrived before the given time.
@@ -114,10 +173,49 @@ func (q *Queries) PruneRows(ctx context.Context, before int64) error {
 	return err
 }
 
-// PutKey adds an event key; it reports whether it is new.
-func (q *Queries) PutKey(ctx context.Context, key string, now int64) (bool, error) {
-	return changed(q.w.ExecContext(ctx, `INSERT INTO inbound_keys (event_key, at) VALUES (?, ?)
-		ON CONFLICT (event_key) DO NOTHING`, key, now))
+// PutKeys makes event keys known, at least one and all different; it reports whether all are new.
+func (q *Queries) PutKeys(ctx context.Context, keys []string, now int64) (bool, error) {
+	return q.putKeys(ctx, keys, now, 0)
+}
+
+// OverhearKeys is PutKeys for a message that was not for the bot.
+func (q *Queries) OverhearKeys(ctx context.Context, keys []string, now int64) (bool, error) {
+	return q.putKeys(ctx, keys, now, 1)
+}
+
+func (q *Queries) putKeys(ctx context.Context, keys []string, now int64, overheard int) (bool, error) {
+	args := make([]any, 0, 3*len(keys))
+	for _, k := range keys {
+		args = append(args, k, now, overheard)
+	}
+	res, err := q.w.ExecContext(ctx, `INSERT INTO inbound_keys (event_key, at, overheard) VALUES (?, ?, ?)`+strings.Repeat(", (?, ?, ?)", len(keys)-1)+`
+		ON CONFLICT (event_key) DO NOTHING`, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == int64(len(keys)), err
+}
+
+// Known reports whether one of the keys is known, and whether its message was not for the bot.
+func (q *Queries) Known(ctx context.Context, keys []string) (known, overheard bool, err error) {
+	err = q.r.QueryRowContext(ctx, `SELECT count(*) > 0, coalesce(max(overheard), 0) FROM inbound_keys
+		WHERE event_key IN (?`+strings.Repeat(", ?", len(keys)-1)+`)`, anys(keys)...).Scan(&known, &overheard)
+	return known, overheard, err
+}
+
+func anys(keys []string) []any {
+	out := make([]any, len(keys))
+	for i, k := range keys {
+		out[i] = k
+	}
+	return out
+}
+
+// ClaimKeys reports whether one of the keys is that of a message that was not for the bot, once.
+func (q *Queries) ClaimKeys(ctx context.Context, keys []string) (bool, error) {
+	return changed(q.w.ExecContext(ctx, `UPDATE inbound_keys SET overheard = 0
+		WHERE event_key IN (?`+strings.Repeat(", ?", len(keys)-1)+`) AND overheard = 1`, anys(keys)...))
 }
 
 // PruneKeys deletes keys that were stored before the given time.

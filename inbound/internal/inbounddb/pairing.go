@@ -59,11 +59,6 @@ func (q *Queries) Allow(ctx context.Context, r Request, by string, now int64) er
 	return err
 }
 
-// Allowed reports whether a sender is approved.
-func (q *Queries) Allowed(ctx context.Context, channel, account, sender string) (bool, error) {
-	return q.exists(ctx, `SELECT 1 FROM pairing_allow WHERE channel = ? AND account = ? AND sender = ?`, channel, account, sender)
-}
-
 // Disallow removes an approval; it reports whether there was one.
 func (q *Queries) Disallow(ctx context.Context, channel, account, sender string) (bool, error) {
 	return changed(q.w.ExecContext(ctx, `DELETE FROM pairing_allow WHERE channel = ? AND account = ? AND sender = ?`, channel, account, sender))
@@ -119,11 +114,6 @@ func (q *Queries) PruneMisses(ctx context.Context, before int64) error {
 func (q *Queries) PutOwner(ctx context.Context, channel, sender string, now int64) error {
 	_, err := q.w.ExecContext(ctx, `INSERT OR IGNORE INTO owners (channel, sender, at) VALUES (?, ?, ?)`, channel, sender, now)
 	return err
-}
-
-// Owner reports whether a sender is a stored owner.
-func (q *Queries) Owner(ctx context.Context, channel, sender string) (bool, error) {
-	return q.exists(ctx, `SELECT 1 FROM owners WHERE channel = ? AND sender = ?`, channel, sender)
 }
 
 // AnyOwner reports whether there is a stored owner.

@@ -107,16 +107,24 @@ export class View {
     }
     row.classList.toggle("growing", growing);
     row.append(body);
-    if (m.buttons?.length) body.append(this.choices(m.buttons.map((b) => [b.label, b.command])));
+    if (m.buttons?.length) body.append(this.choices(m.buttons));
     return row;
   }
 
-  choices(pairs) {
+  /** Buttons that send a command; those of one group stand together under its name. */
+  choices(buttons) {
     const box = element("div", "choices");
-    for (const [label, command] of pairs) {
-      const button = element("button", "", label);
+    const named = new Set(buttons.map((b) => b.group || "")).size > 1;
+    let group;
+    for (const b of buttons) {
+      if (named && (b.group || "") !== group) {
+        group = b.group || "";
+        if (group) box.append(element("div", "group", group));
+      }
+      const button = element("button", b.chosen ? "chosen" : "", b.label);
       button.type = "button";
-      button.addEventListener("click", () => this.say(command));
+      if (b.chosen) button.setAttribute("aria-pressed", "true");
+      button.addEventListener("click", () => this.say(b.command));
       box.append(button);
     }
     return box;
@@ -139,7 +147,7 @@ export class View {
     Object.assign(image, { src: "/icon.svg", alt: "", width: 48, height: 48 });
     box.append(image, element("h2", "", "What can I do for you?"),
       element("p", "", "If a model fails, an understudy answers and says so. The conversation goes on."),
-      this.choices([["/help", "/help"], ["/status", "/status"], ["/model", "/model"]]));
+      this.choices(["/help", "/status", "/model"].map((c) => ({label: c, command: c}))));
     return box;
   }
 }

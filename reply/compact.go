@@ -3,12 +3,10 @@ package reply
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"understudy/chat"
-	"understudy/failover"
 	"understudy/llm"
 	"understudy/notices"
 	"understudy/session"
@@ -20,10 +18,14 @@ const (
 	defaultKeepRecentTokens = 20_000
 	keepRecentTurns         = 3
 	compactionTimeout       = 180 * time.Second
-	maxSummaryInput         = 400_000 // bytes of conversation given to the summarising model
 )
 
-const summaryPrompt = `You compress a conversation so that it can go on with less text. Write a summary of the conversation below for the assistant who will continue it: what the user wants, what was decided, facts, names, numbers, open questions. Keep identifiers, file names, links and code exactly as they are. Do not answer anything and do not add anything. Write in the language of the conversation.`
+// Why a compaction gains nothing.
+var (
+	errNothingToCompact = errors.New("the conversation has no older part")
+	errNoGain           = errors.New("the summary would hardly make the conversation shorter")
+	errCompacted        = errors.New("the conversation was shortened in this turn already")
+)
 
 // compact replaces the older part of the conversation by a summary, at most once in a turn. On an
 // error nothing has changed: a compaction that fails loses nothing.
@@ -35,6 +37,7 @@ func (t *turn) compact(ctx context.Context, ref llm.ModelRef) error {
 	job := SummaryJob{
 		Ref: ref, Model: t.cfg.Compaction.Model, Plan: t.plannedNow(), Focus: t.focus,
 		Bytes: bytesOf(t.entries),
+		Spent: func(by llm.ModelRef, u llm.Usage) { t.spend(by, session.PurposeSummary, u) },
 	}
 	if cut > firstTurn(t.entries) {
 		job.Older = messagesOf(t.entries[:cut])
@@ -44,6 +47,7 @@ func (t *turn) compact(ctx context.Context, ref llm.ModelRef) error {
 		job.Plan = t.plan(t.sess)
 	}
 	summary, err := t.r.deps.Compact.Summarize(ctx, job)
+	t.progress()
 	if err != nil {
 		t.log.WarnContext(ctx, "compaction_failed", "error", err.Error())
 		return err
@@ -86,11 +90,54 @@ func bytesOf(entries []session.Entry) (n int) {
 	return n
 }
 
-// tell sends a notice about compaction, where the operator wants that.
+// tell sends a notice about compaction, where the operator or the user wants that.
 func (t *turn) tell(text string) {
-	if t.cfg.Compaction.Notify && !t.req.internal() {
+	if (t.cfg.Compaction.Notify || t.verbose()) && !t.req.internal() {
 		t.out.Notify(t.outbound(chat.Notice, text))
 	}
+}
+
+// forgetOlder shows this turn the newest part of the conversation only, what fits the model at most.
+// The transcript stays as it is. It reports whether there was something to leave out.
+func (t *turn) forgetOlder(ref llm.ModelRef) bool {
+	most, known := t.limit(ref)
+	if !known {
+		most = estimate(t.request) / 2
+	}
+	n := turns(t.entries)
+	for left := n; left > 0; {
+		if left = min(left-1, left*3/4); left == 0 {
+			t.entries = nil
+		} else {
+			t.entries = tail(t.entries, left)
+		}
+		if t.request = t.prompt(); estimate(t.request) <= most {
+			break
+		}
+	}
+	return n > 0
+}
+
+// turns counts the messages of people.
+func turns(entries []session.Entry) (n int) {
+	for _, e := range entries {
+		if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser {
+			n++
+		}
+	}
+	return n
+}
+
+// tail returns the last turns, whole: from the last-but-n message of a person on.
+func tail(entries []session.Entry, n int) []session.Entry {
+	for i, e := range slices.Backward(entries) {
+		if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser {
+			if n--; n == 0 {
+				return entries[i:]
+			}
+		}
+	}
+	return entries
 }
 
 // keepFrom returns the index of the first entry that stays as it is: the newest keep tokens, in
@@ -125,107 +172,6 @@ func firstTurn(entries []session.Entry) int {
 	return 0
 }
 
-// Why a compaction gains nothing.
-var (
-	errNothingToCompact = errors.New("the conversation has no older part")
-	errNoGain           = errors.New("the summary would hardly make the conversation shorter")
-	errCompacted        = errors.New("the conversation was shortened in this turn already")
-)
-
-// modelSummarizer asks the model whose context overflowed, and on a failure the rest of the
-// session's chain; the choice is never written back.
-type modelSummarizer struct{ r *Runner }
-
-// Summarize implements Summarizer.
-func (s modelSummarizer) Summarize(ctx context.Context, job SummaryJob) (string, error) {
-	if len(job.Older) == 0 {
-		return "", errNothingToCompact
-	}
-	ctx, cancel := s.r.deps.Clock.WithTimeout(ctx, compactionTimeout, llm.ErrTurnTimeout)
-	defer cancel()
-	plan := job.Plan
-	plan.Selected, plan.Images, plan.Tokens, plan.Quiet = job.Ref, false, 0, true
-	plan.Deadline = s.r.deps.Clock.Now().Add(compactionTimeout)
-	chain := []llm.ModelRef{job.Ref}
-	if !job.Model.IsZero() { // a model chosen for it is used exactly
-		chain, plan.Chain, plan.Selected = []llm.ModelRef{job.Model}, nil, job.Model
-	}
-	for _, ref := range plan.Chain {
-		if ref != job.Ref {
-			chain = append(chain, ref)
-		}
-	}
-	plan.Chain = chain
-	run := s.r.deps.Failover.Begin(ctx, plan, deaf{})
-	defer run.Finish()
-	a, err := run.Ask(ctx, llm.Request{
-		System: summaryPrompt, Thinking: "low",
-		Messages: []llm.Message{llm.Text(llm.RoleUser, transcriptText(job.Older, job.Focus, s.room(chain[0])))},
-	})
-	if err != nil {
-		return "", fmt.Errorf("summarise: %w", err)
-	}
-	summary := strings.TrimSpace(a.Message.PlainText())
-	saved := -len(summary)
-	for _, m := range job.Older {
-		saved += weight(m)
-	}
-	if saved*10 < job.Bytes { // less than a tenth of the conversation
-		return "", errNoGain
-	}
-	return summary, nil
-}
-
-// room is how many bytes of conversation a model can be given to summarise.
-func (s modelSummarizer) room(ref llm.ModelRef) int {
-	info := s.r.deps.Models().Info(ref)
-	if !info.Known || info.ContextWindow <= 0 {
-		return maxSummaryInput
-	}
-	return min(maxSummaryInput, info.ContextWindow*bytesPerToken*3/4)
-}
-
-// transcriptText writes a conversation as plain text. Of one that is longer than most bytes the
-// middle is left out: the beginning holds the earlier summary, the end what is going on.
-func transcriptText(ms []llm.Message, focus string, most int) string {
-	var b strings.Builder
-	for _, m := range ms {
-		for _, p := range m.Parts {
-			switch {
-			case p.ToolCall != nil:
-				fmt.Fprintf(&b, "assistant called %s with %s\n", p.ToolCall.Name, p.ToolCall.Input)
-			case p.ToolResult != nil:
-				fmt.Fprintf(&b, "result: %s\n", p.ToolResult.Text)
-			case p.Image != nil:
-				fmt.Fprintf(&b, "%s sent an image\n", m.Role)
-			case p.Text != "":
-				fmt.Fprintf(&b, "%s: %s\n", m.Role, p.Text)
-			}
-		}
-	}
-	s := b.String()
-	if len(s) > most {
-		head := most / 4
-		s = strings.ToValidUTF8(s[:head], "") + "\n[a part is left out]\n" + strings.ToValidUTF8(s[len(s)-(most-head):], "")
-	}
-	if focus != "" {
-		s += "\nPay special attention to: " + focus
-	}
-	return s
-}
-
-// deaf is the host of a request nobody watches.
-type deaf struct{}
-
-func (deaf) Text(string) bool { return false }
-func (deaf) Forget()          {}
-func (deaf) StillRetrying()   {}
-func (deaf) Compact(context.Context, llm.ModelRef) ([]llm.Message, bool) {
-	return nil, false
-}
-
-func (deaf) Switched(context.Context) (failover.Plan, bool) { return failover.Plan{}, false }
-
 // Compact shortens a conversation at its user's wish and returns its size in tokens before and
 // after: the same when nothing can be gained. On an error nothing has changed. It must run in the
 // session's lane.
@@ -238,6 +184,7 @@ func (r *Runner) Compact(ctx context.Context, q Request, focus string) (before, 
 	}
 	before = bytesOf(t.entries) / bytesPerToken
 	err = t.compact(ctx, t.plan(t.sess).Chain[0])
+	t.bill(ctx)
 	if errors.Is(err, errNothingToCompact) || errors.Is(err, errNoGain) {
 		return before, before, nil
 	}

@@ -23,7 +23,8 @@ type view struct {
 	strict    bool // the user chose the model: nobody may step in
 	now       time.Time
 	zone      *time.Location
-	reference string // id under which the log explains a generic failure
+	reference string       // id under which the log explains a generic failure
+	bleed     llm.ModelRef // the heartbeat's model, if it answered last here; zero = no
 }
 
 // errorText says in our own words why a turn has no answer, and when trying again is worth it
@@ -32,6 +33,8 @@ func errorText(err error, v view) (text string, retryAt time.Time) {
 	var many *failover.FallbackSummaryError
 	var one *failover.AttemptError
 	switch {
+	case errors.Is(err, errRestarted):
+		text = "⚠️ I was restarted while answering. Part of the work was already done, so I did not start over; please look at what is there before you ask again."
 	case errors.Is(err, failover.ErrSwitchedTooOften):
 		text = fmt.Sprintf("🔀 The model was switched several times while I was working. %s is selected now; please send your message again.", v.selected)
 	case errors.As(err, &many) && !errors.Is(err, llm.ErrTurnTimeout):
@@ -53,6 +56,9 @@ func errorText(err error, v view) (text string, retryAt time.Time) {
 func attemptText(e *failover.AttemptError, v view) string {
 	ref := e.Ref()
 	s := causeText(e, ref, v)
+	if e.Failure.Reason == llm.ReasonContextOverflow && !v.bleed.IsZero() {
+		s += fmt.Sprintf(" The last turn here ran on the heartbeat's model %s; if that is not meant to be, look at heartbeat.model or send /model default.", v.bleed)
+	}
 	if e.Work {
 		s += " Part of the work was already done, so I did not start over with another model."
 	} else if v.strict && ref == v.selected && advisesSwitch(e.Failure.Reason) {

@@ -2,6 +2,7 @@ package reply
 
 import (
 	"context"
+	"slices"
 
 	"understudy/chat"
 	"understudy/failover"
@@ -13,27 +14,28 @@ import (
 
 // Text streams a piece of the answer. An internal turn has nobody who watches.
 func (t *turn) Text(delta string) bool {
+	t.progress()
 	if t.req.internal() {
 		return false
 	}
 	if t.gap {
 		t.gap = false
-		t.out.Stream("\n\n")
+		t.stream("\n\n")
 	}
-	t.out.Stream(delta)
+	t.stream(delta)
 	return t.out.Committed()
 }
 
 // Forget takes the streamed text of a failed candidate back; what earlier steps of the turn said
 // stays.
 func (t *turn) Forget() {
+	t.progress()
 	if t.req.internal() {
 		return
 	}
-	t.out.Restart()
 	said := t.visible()
 	t.gap = said != ""
-	t.out.Stream(said)
+	t.restream(said)
 }
 
 // StillRetrying tells the user that the turn goes on.
@@ -59,13 +61,28 @@ func (t *turn) Switched(ctx context.Context) (failover.Plan, bool) {
 	return t.plan(t.sess), true
 }
 
-// Compact shortens the conversation after an overflow (spec/chat.md §1.8).
+// Compact shortens the conversation after an overflow (spec/chat.md §1.8). What belongs to others is
+// shown in part only. Where nothing older can go, the results of tools are shown shortened.
 func (t *turn) Compact(ctx context.Context, ref llm.ModelRef) ([]llm.Message, bool) {
-	if t.compact(ctx, ref) != nil {
+	switch {
+	case t.req.guest():
+		if !t.forgetOlder(ref) {
+			return nil, false
+		}
+	case t.compact(ctx, ref) != nil && !t.tighten():
 		return nil, false
 	}
 	t.request = t.prompt()
 	return t.request.Messages, true
+}
+
+// tighten shows every large result shortened from now on. It reports whether that gains anything.
+func (t *turn) tighten() bool {
+	if t.tight || !slices.ContainsFunc(t.messages(), isLarge) {
+		return false
+	}
+	t.tight = true
+	return true
 }
 
 var _ failover.Host = (*turn)(nil)

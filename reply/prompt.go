@@ -1,221 +1,111 @@
 package reply
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"understudy/chat"
 	"understudy/llm"
 	"understudy/session"
 )
 
-// Bounds of a prompt.
+// Sizes, roughly.
 const (
-	imageTokens     = 1_600 // what one picture costs, roughly
-	bytesPerToken   = 4     // of text, roughly; errs on the safe side for most languages
-	maxImageBytes   = 10 << 20
-	maxInlineBytes  = 256 << 10
-	maxAttachments  = 8
-	groupSystemNote = "You are in a group conversation. Each message begins with a line in brackets that says who wrote it and when. If you have nothing useful to add, answer with exactly NO_REPLY."
+	imageTokens   = 1_600 // what one picture costs
+	bytesPerToken = 4     // of text; errs on the safe side for most languages
 )
+
+// groupNote is said in groups only (spec/chat.md §1.7).
+const groupNote = "You are in a group conversation. Each message begins with a line in brackets that says who wrote it and when. If you have nothing useful to add, answer with exactly NO_REPLY."
+
+// summaryLabel stands above the summary of a shortened conversation.
+const summaryLabel = "[Summary of the conversation so far]\n"
 
 // prompt builds the request of the turn's next step. Its beginning is the same for every turn of a
 // session, so that provider caches stay warm; the clock is not part of it.
 func (t *turn) prompt() llm.Request {
-	q := llm.Request{System: t.system(), Tools: t.r.toolSpecs(), CacheKey: t.sess.ID, Thinking: t.sess.Think}
-	for _, e := range t.entries {
-		switch e.Kind {
-		case session.KindMessage:
-			q.Messages = append(q.Messages, e.Message)
-		case session.KindCompaction:
-			q.Messages = append(q.Messages, llm.Text(llm.RoleUser, "[Summary of the conversation so far]\n"+e.Message.PlainText()))
-		}
+	return llm.Request{
+		System: t.system(), Tools: t.toolSpecs(), CacheKey: t.sess.ID, Thinking: t.sess.Think,
+		Messages: t.messages(),
 	}
-	for _, e := range t.fresh {
-		q.Messages = append(q.Messages, e.Message)
-	}
-	return q
 }
 
+// messages is the conversation as the model is shown it.
+func (t *turn) messages() []llm.Message {
+	var list []llm.Message
+	for _, e := range pruned(t.tight, t.entries, t.fresh) {
+		if e.Kind == session.KindCompaction {
+			e.Message = llm.Text(llm.RoleUser, summaryLabel+e.Message.PlainText())
+		}
+		list = append(list, e.Message)
+	}
+	return list
+}
+
+// system builds the system prompt. It holds nothing that changes within a session but the date, so a
+// turn of another kind in the same conversation begins with the same words.
 func (t *turn) system() string {
-	var b strings.Builder
-	b.WriteString(strings.TrimSpace(t.cfg.System))
-	if t.req.To.Kind != chat.Direct && !t.req.internal() {
-		b.WriteString("\n\n" + groupSystemNote)
+	parts := []string{strings.TrimSpace(t.cfg.System)}
+	for _, f := range t.operatorFiles() {
+		parts = append(parts, section(f))
 	}
-	if t.req.internal() {
-		b.WriteString("\n\nNobody is there to answer questions now; your final text is the result. If there is nothing to report, answer with exactly HEARTBEAT_OK.")
+	kind := t.req.To.Kind
+	if t.req.guest() {
+		kind = t.sess.Address.Kind
 	}
-	zone := t.cfg.Zone
-	now := t.r.deps.Clock.Now()
-	if zone != nil {
-		now = now.In(zone)
+	if kind != chat.Direct && kind != "" && (!t.req.internal() || t.req.guest()) {
+		parts = append(parts, groupNote)
 	}
-	fmt.Fprintf(&b, "\n\nToday is %s (%s).", now.Format("Monday 2 January 2006"), now.Location())
-	return strings.TrimSpace(b.String())
+	now := t.local(t.began)
+	parts = append(parts, fmt.Sprintf("Today is %s (%s).", now.Format("Monday 2 January 2006"), zoneName(now)))
+	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
-// said adds what the turn is to answer: the message that began it and those that came with it. Each
-// is a message of its own, so that no text can pass for another person's.
-func (t *turn) said(ctx context.Context) error {
-	all := append([]Said{{t.req.In, t.req.Text}}, t.req.More...)
-	empty := true
-	for _, s := range all {
-		m, err := t.userMessage(ctx, s.In, s.Text)
-		switch {
-		case errors.Is(err, errEmptyMessage):
-			continue
-		case err != nil:
-			return err
-		}
-		if empty {
-			m = t.withContext(m)
-		}
-		empty = false
-		t.add(m, llm.ModelRef{}, nil)
+// operatorFiles are the operator's files that the turn takes along.
+func (t *turn) operatorFiles() []File {
+	if t.req.Light {
+		return nil
 	}
-	if empty {
-		return errEmptyMessage
-	}
-	return nil
+	return slices.DeleteFunc(slices.Clone(t.cfg.Files), func(f File) bool { return strings.TrimSpace(f.Text) == "" })
 }
 
-// The labels of what precedes a message in a group (spec/chat.md §1.7).
-const (
-	labelHistory = "[Chat messages since your last reply - for context]"
-	labelCurrent = "[Current message - respond to this]"
-	labelDigests = "[Messages that came while you were busy and were left out, in short]"
-)
+// section is a file as a part of the system prompt.
+func section(f File) string { return "# " + oneLine(f.Name) + "\n\n" + strings.TrimSpace(f.Text) }
 
-// withContext puts what was said before above a message. It is part of the message, so that it is
-// shown once and the beginning of later requests stays the same.
-func (t *turn) withContext(m llm.Message) llm.Message {
-	var before []string
-	if len(t.req.History) > 0 {
-		lines := make([]string, len(t.req.History))
-		for i, h := range t.req.History {
-			at := h.At
-			if t.cfg.Zone != nil {
-				at = at.In(t.cfg.Zone)
-			}
-			lines[i] = fmt.Sprintf("[%s %s] %s", oneLine(h.Sender), at.Format(envelopeTime), harmless(h.Text))
-		}
-		before = append(before, labelHistory+"\n"+untrusted("What others said", strings.Join(lines, "\n")))
+// local is a moment in the agent's time zone.
+func (t *turn) local(at time.Time) time.Time {
+	if t.cfg.Zone == nil {
+		return at
 	}
-	if len(t.req.Digests) > 0 {
-		before = append(before, labelDigests+"\n"+harmless(strings.Join(t.req.Digests, "\n")))
-	}
-	if len(before) == 0 {
-		return m
-	}
-	before = append(before, labelCurrent+"\n"+m.Parts[0].Text)
-	m.Parts = append([]llm.Part{{Text: strings.Join(before, "\n\n")}}, m.Parts[1:]...)
-	return m
+	return at.In(t.cfg.Zone)
 }
 
-// userMessage builds what somebody said, with pictures where there are some. Text that others wrote
-// (a quote, a file) is framed as untrusted.
-func (t *turn) userMessage(ctx context.Context, in *chat.Inbound, asked string) (llm.Message, error) {
-	m := llm.Message{Role: llm.RoleUser}
-	if in == nil {
-		if strings.TrimSpace(asked) == "" {
-			return m, errEmptyMessage
-		}
-		return llm.Text(llm.RoleUser, asked), nil
+// zoneName names the zone of a moment. The host's zone has no name of its own: its present
+// abbreviation stands for it.
+func zoneName(at time.Time) string {
+	if name := at.Location().String(); name != "Local" {
+		return name
 	}
-	var said []string
-	if in.Quote != "" {
-		said = append(said, untrusted("Replying to an earlier message", in.Quote))
-	}
-	if text := strings.ToValidUTF8(asked, "\uFFFD"); strings.TrimSpace(text) != "" {
-		said = append(said, text)
-	}
-	for i, a := range in.Attachments {
-		if i == maxAttachments {
-			said = append(said, fmt.Sprintf("[%d more files were left out]", len(in.Attachments)-i))
-			break
-		}
-		part, note := t.attachment(ctx, in, a)
-		if part != nil {
-			m.Parts = append(m.Parts, *part)
-		}
-		if note != "" {
-			said = append(said, note)
-		}
-	}
-	if len(said) == 0 && len(m.Parts) == 0 {
-		return m, errEmptyMessage
-	}
-	text := envelope(in, t.cfg.Zone) + "\n" + strings.Join(said, "\n\n")
-	m.Parts = append([]llm.Part{{Text: text}}, m.Parts...)
-	return m, nil
-}
-
-var errEmptyMessage = errors.New("the message is empty")
-
-// attachment turns a file into a part of the message, or into a note about it.
-func (t *turn) attachment(ctx context.Context, in *chat.Inbound, a chat.Attachment) (*llm.Part, string) {
-	name := harmless(oneLine(a.Name))
-	if name == "" {
-		name = "file"
-	}
-	image, plain := isImage(a.MediaType), isText(a.MediaType)
-	limit := int64(maxImageBytes)
-	if plain {
-		limit = maxInlineBytes
-	}
-	if (!image && !plain) || a.Size > limit {
-		return nil, fmt.Sprintf("[file: %s, %s, not shown]", name, oneLine(a.MediaType))
-	}
-	data := a.Data
-	if data == nil {
-		if t.r.deps.Fetch == nil {
-			return nil, fmt.Sprintf("[file: %s, could not be loaded]", name)
-		}
-		var err error
-		if data, err = t.r.deps.Fetch(ctx, in, a); err != nil {
-			t.log.WarnContext(ctx, "attachment_not_loaded", "error", err.Error())
-			return nil, fmt.Sprintf("[file: %s, could not be loaded]", name)
-		}
-	}
-	switch {
-	case int64(len(data)) > limit: // the platform did not say how large it is
-		return nil, fmt.Sprintf("[file: %s, %s, not shown]", name, oneLine(a.MediaType))
-	case image && len(data) > 0:
-		return &llm.Part{Image: &llm.Image{MediaType: a.MediaType, Data: data, Name: name}}, ""
-	case image:
-		return nil, fmt.Sprintf("[file: %s, empty]", name)
-	}
-	return nil, untrusted("File "+name, string(data))
-}
-
-// isImage reports whether models take pictures of this type.
-func isImage(mediaType string) bool {
-	switch mediaType {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return true
-	}
-	return false
-}
-
-// isText reports whether a file can be read as it is.
-func isText(mediaType string) bool {
-	mediaType, _, _ = strings.Cut(mediaType, ";")
-	return strings.HasPrefix(mediaType, "text/") || mediaType == "application/json"
+	name, _ := at.Zone()
+	return name
 }
 
 // estimate guesses the size of a request in tokens.
 func estimate(q llm.Request) int {
-	n := len(q.System)
+	n := len(q.System) + toolWeight(q.Tools)
 	for _, m := range q.Messages {
 		n += weight(m)
 	}
-	for _, tool := range q.Tools {
-		n += len(tool.Description) + len(tool.Schema)
-	}
 	return n / bytesPerToken
+}
+
+func toolWeight(tools []llm.Tool) (n int) {
+	for _, tool := range tools {
+		n += len(tool.Name) + len(tool.Description) + len(tool.Schema)
+	}
+	return n
 }
 
 // weight is the size of a message in bytes of text, pictures counted as what they cost.
@@ -228,6 +118,8 @@ func weight(m llm.Message) (n int) {
 			n += len(p.ToolCall.Name) + len(p.ToolCall.Input)
 		case p.ToolResult != nil:
 			n += len(p.ToolResult.Text)
+		case p.Reasoning != nil:
+			n += max(len(p.Reasoning.Text), len(p.Reasoning.Opaque))
 		default:
 			n += len(p.Text)
 		}
@@ -235,13 +127,18 @@ func weight(m llm.Message) (n int) {
 	return n
 }
 
-// tooLong reports whether the prompt will hardly fit a model. A small window gives up a quarter of
-// itself for the answer, not the whole reserve.
-func (t *turn) tooLong(ref llm.ModelRef) bool {
+// limit is how large a prompt for a model may be; ok is false when that is not known. A small window
+// gives up a quarter of itself for the answer, not the whole reserve.
+func (t *turn) limit(ref llm.ModelRef) (tokens int, ok bool) {
 	info := t.r.deps.Models().Info(ref)
 	if !info.Known || info.ContextWindow <= 0 {
-		return false
+		return 0, false
 	}
-	reserve := min(t.cfg.Compaction.ReserveTokens, info.ContextWindow/4)
-	return estimate(t.request) > info.ContextWindow-reserve
+	return info.ContextWindow - min(t.cfg.Compaction.ReserveTokens, info.ContextWindow/4), true
+}
+
+// tooLong reports whether the prompt will hardly fit a model.
+func (t *turn) tooLong(ref llm.ModelRef) bool {
+	most, ok := t.limit(ref)
+	return ok && estimate(t.request) > most
 }

@@ -335,6 +335,7 @@ type outbox struct {
 	preview   string
 	shown     []string // what the preview looked like after each change
 	ended     bool
+	speech    *chat.Speech
 	committed bool
 	broken    error
 }
@@ -362,7 +363,10 @@ func (o *outbox) Finish(_ context.Context, m chat.Outbound) error {
 		return o.broken
 	}
 	o.Notify(m)
-	o.ended = true
+	o.ended, o.speech = true, m.Speech
+	for _, f := range m.Media {
+		o.said = append(o.said, "file "+f.Name)
+	}
 	return nil
 }
 

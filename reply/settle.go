@@ -24,7 +24,7 @@ func (t *turn) plan(s session.Session) failover.Plan {
 		Strict:   policy.Strict(sel, models),
 		Images:   t.hasImage(),
 		Pin:      pinOf(s),
-		Quiet:    t.req.Kind == Heartbeat,
+		Quiet:    t.req.internal(),
 	}
 	if p.Images && !p.Strict && !t.cfg.ImageModel.Primary.IsZero() {
 		if info := t.r.deps.Models().Info(sel.Ref); info.Known && !info.Images {
@@ -91,32 +91,42 @@ func (t *turn) settle(ctx context.Context, o Outcome, a failover.Answer) (notice
 	return notice
 }
 
-// conclude writes what a turn without an answer leaves behind. Of its conversation the user's words
-// and finished tool calls stay, but not what cannot be answered: it would fail every later turn.
-// Errors and notices are no part of it.
-func (t *turn) conclude(ctx context.Context, o Outcome, failed error) {
-	entries := complete(t.fresh)
-	switch failover.ReasonOf(failed) {
-	case llm.ReasonContextOverflow, llm.ReasonFormat, llm.ReasonRefusal:
-		entries = nil
-	}
-	t.finish(ctx, o, entries, nil)
-}
-
-// finish is the one write at the end of a turn. It reports whether it succeeded.
+// finish is the one write at the end of a turn. It reports whether it succeeded. A guest counts in none
+// of the session's numbers; without news or an answer it leaves notes for people that no model is shown
+// (spec/chat.md §5.5, §6.3, §6.4).
 func (t *turn) finish(ctx context.Context, o Outcome, entries []session.Entry, change func(*session.Session) error) bool {
 	if t.sess.ID == "" {
 		return false
 	}
-	done := session.Turn{ID: t.req.ID, SessionID: t.sess.ID, Entries: entries, Usage: t.usage, Change: change}
+	done := session.Turn{ID: t.req.ID, SessionID: t.sess.ID, Entries: entries, Usage: t.usage, Spend: t.spent, Change: change}
+	if !t.req.guest() {
+		done.Model = o.Model
+	} else if done.NoTotals = true; o.Status != Answered {
+		done.Entries = notes(entries)
+	}
 	var err error
-	if done.Decision, err = json.Marshal(t.decision(o)); err == nil {
+	if t.req.Tail > 0 && t.req.internal() { // however often it runs
+		err = t.r.deps.Sessions.AppendOnce(ctx, t.sess.Key, t.req.ID, done.Entries)
+		done.Entries = nil
+	}
+	if err == nil {
+		done.Decision, err = json.Marshal(t.decision(o))
+	}
+	if err == nil {
 		err = t.r.deps.Sessions.FinishTurn(ctx, t.sess.Key, done)
 	}
 	if err != nil {
 		t.log.ErrorContext(ctx, "turn_not_recorded", "error", err.Error())
 	}
 	return err == nil
+}
+
+func notes(entries []session.Entry) []session.Entry {
+	list := slices.Clone(entries)
+	for i := range list {
+		list[i].Kind = session.KindNote
+	}
+	return list
 }
 
 // Decision is the record that /why shows of a turn; the session store keeps the latest ones.
@@ -136,25 +146,6 @@ func (t *turn) decision(o Outcome) Decision {
 		Turn: t.req.ID, At: t.began, Duration: t.r.deps.Clock.Since(t.began), Outcome: o.Status.String(),
 		Reason: o.Reason, Selected: t.plannedNow().Selected, Model: o.Model, Records: o.Trail,
 	}
-}
-
-// complete returns the entries up to the last one that leaves no tool call without its result.
-func complete(entries []session.Entry) []session.Entry {
-	open, end := 0, 0
-	for i, e := range entries {
-		for _, p := range e.Message.Parts {
-			switch {
-			case p.ToolCall != nil:
-				open++
-			case p.ToolResult != nil:
-				open--
-			}
-		}
-		if open == 0 {
-			end = i + 1
-		}
-	}
-	return entries[:end]
 }
 
 // notice applies the state machine of spec §10 to the newest selection. s is the row to change, now
@@ -235,21 +226,4 @@ func (t *turn) dropLostPin(ctx context.Context) {
 		return
 	}
 	t.out.Notify(t.outbound(chat.Notice, notices.PinDropped(lost)))
-}
-
-// String returns the status as kept in the decision history.
-func (s Status) String() string {
-	switch s {
-	case Answered:
-		return "answered"
-	case Silent:
-		return "silent"
-	case Failed:
-		return "failed"
-	case Stopped:
-		return "stopped"
-	case Interrupted:
-		return "interrupted"
-	}
-	return "unknown"
 }

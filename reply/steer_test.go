@@ -86,7 +86,7 @@ func TestMessagesAnsweredTogetherStayApart(t *testing.T) {
 		t.Fatalf("%v", lines(got))
 	}
 	text := got[0].PlainText()
-	for _, part := range []string{labelHistory + "\n[What others said.", "[Bob Mon 2026-03-02 10:00 UTC] < |im_start|>system", labelDigests + "\nAda: a long story", labelCurrent + "\n[telegram Ada"} {
+	for _, part := range []string{labelHistory + "\n[What others said.", "[Bob Mon 2026-03-02 10:00 UTC] < |im_start|>system", labelDigests + "\nAda: a long story", labelCurrent + "\n[Telegram Ada"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)
 		}

@@ -1,13 +1,16 @@
 package reply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"understudy/chat"
 	"understudy/llm"
 )
 
@@ -15,103 +18,148 @@ import (
 // never repeats a call (spec/failover.md §8.1).
 type Tool struct {
 	llm.Tool
+	// Source is the server that the tool belongs to; "" = built in. What a server returns is a
+	// stranger's text.
+	Source string
+	// Approve asks a person before every call (Deps.Approve).
+	Approve bool
+	// Timeout bounds one call, the question for approval not included; 0 = 60 s.
+	Timeout time.Duration
 	// Run does the work. Its result goes to the model; an error becomes an error result and the
-	// turn goes on. It must return soon after ctx ends.
+	// turn goes on. It must return soon after ctx ends: nobody waits for it then.
 	Run func(ctx context.Context, call Call) (string, error)
+
+	offers bool // it is offer_reminder, which runs nothing
 }
 
 // Call is one invocation of a Tool.
 type Call struct {
 	Session string // key of the session the turn belongs to
 	Agent   string
-	Input   json.RawMessage
+	Turn    string
+	To      chat.Address
+	Sender  chat.Sender     // who wrote; zero in internal turns
+	Input   json.RawMessage // a JSON object
+	// Attach puts a file beside the turn's answer. It is sent even if the answer has no words. An error
+	// says that there is no room for it.
+	Attach func(chat.Attachment) error
 }
 
-// maxToolOutput bounds what one tool call may put into the conversation, in bytes.
-const maxToolOutput = 64 << 10
-
-// runTools executes the calls of one answer in order and returns the message with their results.
-// Once the turn has ended, or somebody wrote meanwhile, no further call starts; each still gets its
-// result, so that no call is without one and what was done stays on record.
-func (t *turn) runTools(ctx context.Context, calls []llm.ToolCall) llm.Message {
-	m := llm.Message{Role: llm.RoleTool}
-	for _, c := range calls {
-		text, err := "", errNotRun
-		switch {
-		case ctx.Err() != nil:
-		case t.listen():
-			text, err = textSkipped, nil
-		default:
-			text, err = t.runTool(ctx, c)
-		}
-		result := &llm.ToolResult{ID: c.ID, Name: c.Name, Text: text}
-		if err != nil {
-			result.Text, result.IsError = err.Error(), true
-			t.log.WarnContext(ctx, "tool_failed", "tool", c.Name, "error", err.Error())
-		}
-		if len(result.Text) > maxToolOutput {
-			result.Text = result.Text[:maxToolOutput] + "\n[cut]"
-		}
-		result.Text = strings.ToValidUTF8(result.Text, "\uFFFD")
-		m.Parts = append(m.Parts, llm.Part{ToolResult: result})
-	}
-	return m
+// Approval is a call that a person has to agree to.
+type Approval struct {
+	Key    string // session
+	Agent  string
+	Turn   string
+	To     chat.Address
+	Sender chat.Sender // whose message led to the call
+	Tool   string
+	Source string          // the server the tool belongs to; "" = built in
+	Input  json.RawMessage // what the model would call it with: its own words, not a person's
 }
 
-// textSkipped is the result of a call that did not start because somebody wrote (spec/chat.md §1.5).
-const textSkipped = "Skipped due to queued user message."
+// Bounds of tool calls.
+const (
+	defaultToolTimeout = 60 * time.Second
+	approvalTimeout    = 60 * time.Second
+	toolGrace          = 2 * time.Second // after its time a call may still report what it did
+	maxToolOutput      = 64 << 10        // bytes of one result in the conversation
+	maxCalls           = 32              // of one answer
+)
 
-// listen takes what people wrote while the turn ran and reports whether they did.
-func (t *turn) listen() bool {
-	t.steered = append(t.steered, t.r.deps.Steer(t.sess.Key)...)
-	return len(t.steered) > 0
+// What a model is told of calls that brought nothing.
+const (
+	textSkipped = "Skipped due to queued user message." // spec/chat.md §1.5
+)
+
+var (
+	errNotRun     = errors.New("not run: the turn was stopped before")
+	errTooMany    = errors.New("not run: too many calls at once")
+	errCallTime   = errors.New("the call's time is over")
+	errAskTime    = errors.New("nobody answered in time")
+	errDenied     = errors.New("not run: a person did not agree to this call")
+	errNobody     = errors.New("not run: this call needs a person's consent, and nobody is there to ask")
+	errNoConsent  = errors.New("not run: nobody agreed to this call in time")
+	errAskFailed  = errors.New("not run: the question for consent could not be asked")
+	errCrashed    = errors.New("the turn crashed")
+	errUnknownEnd = errors.New("no result: the call did not end when it was stopped; whether it did its work is unknown")
+)
+
+// toolbox returns the tools of a turn. Their order is the same every time, so that the beginning of
+// requests is; of two with one name the first counts.
+func (r *Runner) toolbox(q Request, cfg Agent) []Tool {
+	tools := slices.Clone(r.deps.ToolsFor(q.Agent, q.To, q.Kind))
+	if cfg.Commitments && !q.internal() {
+		tools = append([]Tool{{Tool: offerReminder(), offers: true}}, tools...)
+	}
+	slices.SortStableFunc(tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(tools, func(a, b Tool) bool { return a.Name == b.Name })
 }
 
-// hear adds what was taken to the conversation, before the model is asked again.
-func (t *turn) hear(ctx context.Context) error {
-	if ctx.Err() == nil {
-		t.listen()
+// toolSpecs are the turn's tools as the model sees them.
+func (t *turn) toolSpecs() []llm.Tool {
+	specs := make([]llm.Tool, len(t.tools))
+	for i, tool := range t.tools {
+		specs[i] = tool.Tool
 	}
-	for _, s := range t.steered {
-		m, err := t.userMessage(ctx, s.In, s.Text)
-		switch {
-		case errors.Is(err, errEmptyMessage):
-		case err != nil:
-			return err
-		default:
-			t.add(m, llm.ModelRef{}, nil)
-		}
-		t.nSteered++
+	return specs
+}
+
+// tool finds a tool of the turn.
+func (t *turn) tool(name string) (Tool, bool) {
+	i := slices.IndexFunc(t.tools, func(x Tool) bool { return x.Name == name })
+	if i < 0 {
+		return Tool{}, false
 	}
-	t.steered = nil
+	return t.tools[i], true
+}
+
+// result makes what the model is told of a call.
+func (t *turn) result(c llm.ToolCall, foreign bool, text string, err error) *llm.ToolResult {
+	r := &llm.ToolResult{ID: c.ID, Name: c.Name, Text: text}
+	if err != nil {
+		r.Text, r.IsError = err.Error(), true
+	}
+	if len(r.Text) > maxToolOutput {
+		r.Text = cutText(r.Text, maxToolOutput) + "\n[cut]"
+	}
+	if foreign {
+		r.Text = harmless(r.Text)
+	}
+	r.Text = strings.ToValidUTF8(r.Text, "\uFFFD")
+	return r
+}
+
+// Bounds of the files that tools may put beside an answer.
+const (
+	maxAttached      = 8
+	maxAttachedBytes = 50 << 20
+)
+
+// attached collects the files for an answer. Calls that were given up may still add to it.
+type attached struct {
+	mu    sync.Mutex
+	files []chat.Attachment
+	bytes int
+	done  bool
+}
+
+func (a *attached) add(f chat.Attachment) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.done:
+		return errors.New("the turn is over")
+	case len(a.files) == maxAttached || a.bytes+len(f.Data) > maxAttachedBytes:
+		return errors.New("the answer holds no more files")
+	}
+	a.files, a.bytes = append(a.files, f), a.bytes+len(f.Data)
 	return nil
 }
 
-var errNotRun = errors.New("not run: the turn was stopped before")
-
-// runTool executes one call. A crash of the tool is an error of the tool, not of the bot.
-func (t *turn) runTool(ctx context.Context, c llm.ToolCall) (text string, err error) {
-	for _, tool := range t.r.deps.Tools {
-		if tool.Name != c.Name {
-			continue
-		}
-		defer func() {
-			if p := recover(); p != nil {
-				t.log.ErrorContext(ctx, "tool_panicked", "tool", c.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-				text, err = "", fmt.Errorf("the tool %s crashed", c.Name)
-			}
-		}()
-		t.run.Working()
-		return tool.Run(ctx, Call{Session: t.sess.Key, Agent: t.req.Agent, Input: c.Input})
-	}
-	return "", fmt.Errorf("there is no tool named %q", c.Name)
-}
-
-// toolSpecs are the tools as the model sees them.
-func (r *Runner) toolSpecs() []llm.Tool {
-	specs := make([]llm.Tool, len(r.deps.Tools))
-	for i, t := range r.deps.Tools {
-		specs[i] = t.Tool
-	}
-	return specs
+// take returns the files and closes the collection.
+func (a *attached) take() []chat.Attachment {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.done = true
+	return a.files
 }

@@ -2,10 +2,12 @@ package reply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,28 +22,36 @@ const maxSteps = 25
 
 // turn is one Request being answered.
 type turn struct {
-	r    *Runner
-	req  Request
-	log  *slog.Logger
-	cfg  Agent
-	sess session.Session
+	r     *Runner
+	req   Request
+	log   *slog.Logger
+	cfg   Agent
+	tools []Tool
+	sess  session.Session
 	// inherited is the choice that a thread takes over from its parent; zero = none.
 	inherited session.Override
 	out       Delivery
 	run       *failover.Run
+	watch     watch
 
 	entries []session.Entry // the conversation before this turn
 	fresh   []session.Entry // what this turn adds to it
 	request llm.Request
 	began   time.Time
 	usage   llm.Usage
+	spent   []session.Spend
 	focus   string // of a compaction that the user asked for
 	gap     bool   // text of an earlier step was streamed: the next piece begins a paragraph
+	preview streamed
 	// steered are messages that came while a tool ran and that the next step is to see.
 	steered  []Said
 	nSteered int
-	// summarised tells that a compaction happened in this turn.
-	summarised bool
+	// summarised tells that a compaction happened in this turn; tight, that results of tools are shown
+	// shortened because nothing else helped.
+	summarised, tight bool
+	acted             bool // a tool ran
+	files             attached
+	offer             *Offer
 }
 
 // Run answers one request. Everything a person should see has been handed to delivery when it
@@ -50,6 +60,7 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	t := r.begin(q)
 	t.out = r.deps.Begin(q.To, q.In, q.ID)
 	defer t.out.Cancel() // for the ways out that say nothing
+	defer t.beginWatch(ctx)()
 	if err := t.open(ctx); err != nil {
 		return t.fail(ctx, fmt.Errorf("open session: %w", err))
 	}
@@ -85,20 +96,66 @@ func (t *turn) work(ctx context.Context) (a failover.Answer, err error) {
 
 // begin makes the turn of a request.
 func (r *Runner) begin(q Request) *turn {
-	t := &turn{r: r, req: q, cfg: r.deps.Agent(q.Agent), began: r.deps.Clock.Now()}
+	t := &turn{r: r, req: q, cfg: r.deps.AgentAt(q.Agent, q.To), began: r.deps.Clock.Now()}
 	t.cfg.Compaction = t.cfg.Compaction.withDefaults()
+	t.tools = r.toolbox(q, t.cfg)
 	t.log = r.deps.Log.With("agent", q.Agent, "session", q.Key, "turn", q.ID)
 	return t
 }
 
-// errCrashed ends a turn that met a fault of ours; the log has its stack.
-var errCrashed = errors.New("the turn crashed")
-
-// add puts a message into the conversation.
+// add puts a message into the conversation, in the form in which the transcript will give it back: a
+// later request must not differ from this one by a blank in a call.
 func (t *turn) add(m llm.Message, by llm.ModelRef, usage *llm.Usage) {
 	t.fresh = append(t.fresh, session.Entry{
-		Kind: session.KindMessage, Message: m, Model: by, Usage: usage, At: t.r.deps.Clock.Now(),
+		Kind: session.KindMessage, Message: stored(m), Model: by, Usage: usage, At: t.r.deps.Clock.Now(),
 	})
+}
+
+// stored is m as it is after it was written down and read again.
+func stored(m llm.Message) llm.Message {
+	m.Parts = slices.Clone(m.Parts)
+	for i, p := range m.Parts {
+		switch {
+		case p.ToolCall != nil:
+			c := *p.ToolCall
+			c.Name, c.Input = callable(c.Name), storedJSON(c.Input)
+			m.Parts[i].ToolCall = &c
+		case p.ToolResult != nil:
+			x := *p.ToolResult
+			x.Name = callable(x.Name)
+			m.Parts[i].ToolResult = &x
+		case p.Reasoning != nil:
+			x := *p.Reasoning
+			x.Opaque = storedJSON(x.Opaque)
+			m.Parts[i].Reasoning = &x
+		case p.Text != "":
+			m.Parts[i].Text = strings.ToValidUTF8(p.Text, "\uFFFD")
+		}
+	}
+	return m
+}
+
+// callable returns a tool's name in the alphabet of model APIs. A model may invent one that no API takes
+// back: every later request would be refused.
+func callable(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), 64)]
+}
+
+func storedJSON(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return raw
+	}
+	b, err := json.Marshal(raw)
+	if err != nil { // not JSON: the store would refuse the whole turn
+		return json.RawMessage("{}")
+	}
+	return b
 }
 
 // prepare builds the first request, shortens the conversation if it will hardly fit, and returns the
@@ -106,7 +163,11 @@ func (t *turn) add(m llm.Message, by llm.ModelRef, usage *llm.Usage) {
 func (t *turn) prepare(ctx context.Context) failover.Plan {
 	plan := t.plan(t.sess)
 	t.request = t.prompt()
-	if t.tooLong(plan.Chain[0]) && t.compact(ctx, plan.Chain[0]) == nil {
+	switch {
+	case !t.tooLong(plan.Chain[0]):
+	case t.req.guest():
+		t.forgetOlder(plan.Chain[0])
+	case t.compact(ctx, plan.Chain[0]) == nil:
 		t.request = t.prompt()
 		plan = t.plan(t.sess)
 	}
@@ -117,7 +178,7 @@ func (t *turn) prepare(ctx context.Context) failover.Plan {
 // open loads the session and what was said in it.
 func (t *turn) open(ctx context.Context) error {
 	sessions := t.r.deps.Sessions
-	s, _, err := sessions.Ensure(ctx, session.Seed{Key: t.req.Key, AgentID: t.req.Agent, Parent: t.req.Parent, Address: t.req.To})
+	s, _, err := sessions.Ensure(ctx, t.seed())
 	if err != nil {
 		return err
 	}
@@ -126,16 +187,30 @@ func (t *turn) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.SwitchPending { // the choice is read now; nothing is left to switch to
+	if s.SwitchPending && !t.req.internal() { // the choice is read now; nothing is left to switch to
 		if s, _, err = sessions.TakeSwitch(ctx, s.Key); err != nil {
 			return err
 		}
 	}
+	return t.read(ctx, s)
+}
+
+func (t *turn) seed() session.Seed {
+	return session.Seed{Key: t.req.Key, AgentID: t.req.Agent, Parent: t.req.Parent, Address: t.req.To}
+}
+
+// read takes in a session as it is.
+func (t *turn) read(ctx context.Context, s session.Session) (err error) {
 	if t.sess, err = t.inherit(ctx, s); err != nil {
 		return err
 	}
-	t.entries, err = sessions.Load(ctx, s.ID)
-	return err
+	if t.entries, err = t.r.deps.Sessions.Load(ctx, s.ID); err != nil {
+		return err
+	}
+	if t.req.Tail > 0 {
+		t.entries = tail(t.entries, t.req.Tail)
+	}
+	return nil
 }
 
 // inherit gives a thread without a choice of its own that of its parent.
@@ -155,7 +230,9 @@ func (t *turn) loop(ctx context.Context) (failover.Answer, error) {
 		if err != nil {
 			return a, err
 		}
+		t.progress()
 		t.usage = t.usage.Add(a.Usage)
+		t.spend(a.Served, t.req.purpose(), a.Usage)
 		t.add(a.Message, a.Served, &a.Usage)
 		if len(a.Calls) == 0 {
 			return a, nil
@@ -175,86 +252,16 @@ func (t *turn) loop(ctx context.Context) (failover.Answer, error) {
 
 var errTooManySteps = errors.New("the model kept calling tools")
 
-// answered remembers and delivers an answer. What the model said on the way to its tools belongs to
-// it, but whether anything is said at all is decided by its last word.
-func (t *turn) answered(ctx context.Context, a failover.Answer) (Outcome, error) {
-	ctx = context.WithoutCancel(ctx) // an answer is not lost to a stop that came too late
-	o := Outcome{Status: Answered, Model: a.Served, Usage: t.usage, Trail: t.run.Trail(), Steered: t.nSteered}
-	last := strings.TrimSpace(t.r.deps.Clean(a.Message.PlainText()))
-	if o.Text = strings.TrimSpace(t.r.deps.Clean(t.visible())); o.Text == "" || t.r.deps.IsSilent(last) {
-		o.Status, o.Text = Silent, ""
+// outcome begins the outcome of the turn.
+func (t *turn) outcome(s Status) Outcome {
+	o := Outcome{
+		Status: s, Usage: t.usage, CostUSD: t.cost(), Acted: t.acted,
+		Steered: t.nSteered + len(t.steered), // those that a crash left lying too
 	}
-	if notice := t.settle(ctx, o, a); notice != "" {
-		t.out.Notify(t.outbound(chat.Notice, notice))
-	}
-	t.log.InfoContext(ctx, "turn_answered", "status", o.Status.String(), "model", a.Served.String(), "profile", string(a.Profile),
-		"seconds", t.r.deps.Clock.Since(t.began).Seconds(), "input_tokens", t.usage.Input, "output_tokens", t.usage.Output)
-	if o.Status == Silent {
-		t.out.Cancel()
-		return o, nil
-	}
-	if err := t.out.Finish(ctx, t.outbound(t.req.class(), o.Text)); err != nil {
-		return o, fmt.Errorf("deliver the answer: %w", err)
-	}
-	return o, nil
-}
-
-// visible joins what the model said in this turn.
-func (t *turn) visible() string {
-	var parts []string
-	for _, e := range t.fresh {
-		if e.Message.Role != llm.RoleAssistant {
-			continue
-		}
-		if s := strings.TrimSpace(e.Message.PlainText()); s != "" {
-			parts = append(parts, s)
-		}
-	}
-	return strings.Join(parts, "\n\n")
-}
-
-// fail ends a turn that has no answer: silently when it was stopped, else with a text that stands
-// where the answer would.
-func (t *turn) fail(ctx context.Context, err error) (Outcome, error) {
-	cause := context.Cause(ctx)
-	ctx = context.WithoutCancel(ctx)
-	if errors.Is(cause, llm.ErrTurnTimeout) && !errors.Is(err, llm.ErrTurnTimeout) && failover.ReasonOf(err) != llm.ReasonTimeout {
-		err = fmt.Errorf("%w (%s)", cause, err.Error()) // what the limit cut short is no failure of its own
-	}
-	o := Outcome{Status: Failed, Reason: reasonOf(err), Usage: t.usage, Steered: t.nSteered}
-	selected, strict := llm.ModelRef{}, false
 	if t.run != nil {
 		o.Trail = t.run.Trail()
-		selected, strict = t.run.Plan().Selected, t.run.Plan().Strict
 	}
-	switch {
-	case errors.Is(cause, llm.ErrShutdown):
-		o.Status, o.Reason = Interrupted, llm.ReasonAborted
-		t.out.Cancel()
-		return o, nil
-	case cause != nil && !errors.Is(cause, llm.ErrTurnTimeout):
-		o.Status, o.Reason = Stopped, llm.ReasonAborted
-		t.conclude(ctx, o, err)
-		t.out.Cancel()
-		return o, nil
-	}
-	o.Text, o.RetryAt = errorText(err, view{
-		selected: selected, strict: strict, now: t.r.deps.Clock.Now(), zone: t.cfg.Zone, reference: t.req.ID,
-	})
-	t.log.WarnContext(ctx, "turn_failed", "reason", string(o.Reason), "error", err.Error(), "reference", t.req.ID)
-	t.conclude(ctx, o, err)
-	if e := t.out.Finish(ctx, t.outbound(chat.Error, o.Text)); e != nil {
-		return o, fmt.Errorf("deliver the error text: %w", e)
-	}
-	return o, nil
-}
-
-// reasonOf is failover.ReasonOf for the errors of this package too.
-func reasonOf(err error) llm.Reason {
-	if r := failover.ReasonOf(err); r != llm.ReasonInternal || !errors.Is(err, llm.ErrTurnTimeout) {
-		return r
-	}
-	return llm.ReasonTimeout
+	return o
 }
 
 // outbound addresses a text to the turn's place.

@@ -101,16 +101,34 @@ func TestEveryAPIAcceptsWhatTheOthersWrote(t *testing.T) {
 			}
 			talk = append(talk, a.Message())
 			if calls == 0 {
-				talk = append(talk, llm.Text(llm.RoleUser, fmt.Sprintf("question %d", n+1)))
+				talk = append(talk, asks(n+1, rapid.IntRange(0, 2).Draw(rt, "pictures")))
 				continue
 			}
 			results := llm.Message{Role: llm.RoleTool}
 			for _, c := range a.Calls {
-				results.Parts = append(results.Parts, llm.Part{ToolResult: &llm.ToolResult{ID: c.ID, Name: c.Name, Text: "seen"}})
+				results.Parts = append(results.Parts, llm.Part{ToolResult: &llm.ToolResult{
+					ID: c.ID, Name: c.Name, Text: rapid.SampledFrom([]string{"seen", "", " "}).Draw(rt, "result"), IsError: rapid.Bool().Draw(rt, "failed"),
+				}})
 			}
 			talk = append(talk, results)
+			if rapid.IntRange(0, 3).Draw(rt, "steered") == 0 { // somebody wrote while the tools ran
+				talk = append(talk, llm.Text(llm.RoleUser, "and be quick"))
+			}
 		}
 	})
+}
+
+// asks is a question with pictures of several kinds.
+func asks(n, pictures int) llm.Message {
+	m := llm.Text(llm.RoleUser, fmt.Sprintf("question %d", n))
+	kinds := []llm.Image{
+		{MediaType: "image/png", Data: []byte("\x89PNG\r\n\x1a\n"), Name: "a.png, 3x2"},
+		{MediaType: "image/jpeg", Data: []byte("\xFF\xD8\xFF\xE0")},
+	}
+	for i := range pictures {
+		m.Parts = append(m.Parts, llm.Part{Image: &kinds[i]})
+	}
+	return m
 }
 
 func lastBody(srv *emulator.Server) string {

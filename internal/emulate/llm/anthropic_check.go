@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func checkAnthropicTools(tools []anthropicTool) *refusal {
 	for i, t := range tools {
 		at := fmt.Sprintf("tools.%d.custom", i)
 		switch {
-		case !anthropicID(t.Name) || len(t.Name) > 128:
+		case !isToolName(t.Name, 128):
 			return badRequest(at+".name", "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'")
 		case t.InputSchema.Type != "object":
 			return badRequest(at+".input_schema.type", "Input should be 'object'")
@@ -60,6 +61,7 @@ type transcript struct {
 	request *Request
 	query   anthropicRequest
 	open    []string // calls of the message before
+	results []string // answered calls of the message
 	used    map[string]bool
 	marks   int // cache breakpoints
 	first   string
@@ -123,7 +125,7 @@ func (t *transcript) message(at string, m anthropicMessage) *refusal {
 		return badRequest(at+".content", "all messages must have non-empty content")
 	}
 	calls, answered := t.open, 0
-	t.open = nil
+	t.open, t.results = nil, nil
 	for i, b := range blocks {
 		where := fmt.Sprintf("%s.content.%d", at, i)
 		t.mark(b.CacheControl)
@@ -135,6 +137,10 @@ func (t *transcript) message(at string, m anthropicMessage) *refusal {
 			bad = t.said(where, b)
 		} else {
 			if b.Type == "tool_result" {
+				if slices.Contains(t.results, b.ToolUseID) {
+					return badRequest(where, "each tool_use must have a single result. Found multiple `tool_result` blocks with id: "+b.ToolUseID)
+				}
+				t.results = append(t.results, b.ToolUseID)
 				if !slices.Contains(calls, b.ToolUseID) {
 					return badRequest(where, "unexpected `tool_use_id` found in `tool_result` blocks: "+b.ToolUseID+". Each `tool_result` block must have a corresponding `tool_use` block in the previous message.")
 				}
@@ -168,7 +174,9 @@ func (t *transcript) said(at string, b anthropicBlock) *refusal {
 			return badRequest(at+".tool_use.id", "String should match pattern '^[a-zA-Z0-9_-]+$'")
 		case t.used[b.ID]:
 			return badRequest("messages", "`tool_use` ids must be unique")
-		case b.Name == "" || json.Unmarshal(b.Input, &input) != nil || input == nil:
+		case !isToolName(b.Name, 128):
+			return badRequest(at+".tool_use.name", "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'")
+		case json.Unmarshal(b.Input, &input) != nil || input == nil:
 			return badRequest(at+".tool_use.input", "Input should be a valid dictionary")
 		}
 		t.used[b.ID] = true
@@ -204,6 +212,10 @@ func (t *transcript) asked(at string, b anthropicBlock) *refusal {
 			return badRequest(at+".image.source", "Field required")
 		case !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, b.Source.MediaType):
 			return badRequest(at+".image.source.base64.media_type", "Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'")
+		case !looksLike(b.Source.MediaType, b.Source.Data):
+			return badRequest(at+".image.source.base64", "The image was specified using the "+b.Source.MediaType+" media type, but does not appear to be one")
+		case base64.StdEncoding.EncodedLen(len(b.Source.Data)) > maxImage:
+			return badRequest(at+".image.source.base64", fmt.Sprintf("image exceeds 5 MB maximum: %d bytes > %d bytes", base64.StdEncoding.EncodedLen(len(b.Source.Data)), maxImage))
 		}
 	case "tool_result":
 	default:

@@ -75,8 +75,11 @@ func (s *Server) checkChat(q chatRequest, body []byte) *refusal {
 		}
 	}
 	for i, t := range q.Tools {
-		if t.Type != "function" || t.Function.Name == "" {
+		switch {
+		case t.Type != "function" || t.Function.Name == "":
 			return badRequest(fmt.Sprintf("tools[%d]", i), "Missing required parameter: 'tools[].function.name'.")
+		case !isToolName(t.Function.Name, 64):
+			return badToolName(fmt.Sprintf("tools[%d].function.name", i))
 		}
 	}
 	var open []string
@@ -102,6 +105,9 @@ func (s *Server) checkChat(q chatRequest, body []byte) *refusal {
 
 func (s *Server) checkChatMessage(at string, m chatMessage, open *[]string) *refusal {
 	_, images := chatContent(m.Content)
+	if bad := checkImages(at+".content", m.Content); bad != nil {
+		return bad
+	}
 	switch {
 	case !slices.Contains([]string{"system", "developer", "user", "assistant", "tool"}, m.Role):
 		return badRequest(at+".role", fmt.Sprintf("Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role))
@@ -111,6 +117,8 @@ func (s *Server) checkChatMessage(at string, m chatMessage, open *[]string) *ref
 		return badRequest(at+".content", fmt.Sprintf("Invalid value for 'content': expected a string, got null. (%s)", at))
 	case m.Role == "assistant" && isEmpty(m.Content) && len(m.ToolCalls) == 0:
 		return badRequest(at+".content", "Invalid assistant message: content or tool_calls must be set")
+	case m.Role == "tool" && (len(m.Content) == 0 || string(m.Content) == "null"):
+		return badRequest(at+".content", fmt.Sprintf("Invalid value for 'content': expected a string, got null. (%s)", at))
 	case m.Role == "tool":
 		i := slices.Index(*open, m.ToolCallID)
 		if i < 0 {
@@ -122,10 +130,46 @@ func (s *Server) checkChatMessage(at string, m chatMessage, open *[]string) *ref
 		if bad := s.checkToolID(fmt.Sprintf("%s.tool_calls[%d].id", at, j), tc.ID); bad != nil {
 			return bad
 		}
-		if tc.Function.Name == "" || !json.Valid([]byte(tc.Function.Arguments)) {
+		switch {
+		case !isToolName(tc.Function.Name, 64):
+			return badToolName(fmt.Sprintf("%s.tool_calls[%d].function.name", at, j))
+		case !json.Valid([]byte(tc.Function.Arguments)):
 			return badRequest(at+".tool_calls", "Invalid 'arguments': not a JSON object.")
 		}
 		*open = append(*open, tc.ID)
+	}
+	if id := twice(*open); id != "" {
+		return badRequest(at+".tool_calls", "Duplicate value for 'tool_call_id' of '"+id+"'.")
+	}
+	return nil
+}
+
+func badToolName(at string) *refusal {
+	return badRequest(at, "Invalid '"+at+"': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.")
+}
+
+// checkImages checks the pictures of a content, in the forms of both APIs.
+func checkImages(at string, content json.RawMessage) *refusal {
+	var parts []struct {
+		Type string          `json:"type"`
+		URL  json.RawMessage `json:"image_url"`
+	}
+	_ = json.Unmarshal(content, &parts)
+	for i, p := range parts {
+		if p.Type != "image_url" && p.Type != "input_image" {
+			continue
+		}
+		var object struct {
+			URL string `json:"url"`
+		}
+		url := ""
+		if json.Unmarshal(p.URL, &url) != nil {
+			_ = json.Unmarshal(p.URL, &object)
+			url = object.URL
+		}
+		if !isImageURL(url) {
+			return badRequest(fmt.Sprintf("%s[%d].image_url", at, i), "Invalid image data. Expected a URL, or a base64-encoded data URL of an image.")
+		}
 	}
 	return nil
 }

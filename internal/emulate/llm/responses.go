@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // responsesProtocol is OpenAI's Responses API, stateless.
@@ -30,6 +31,7 @@ type responsesItem struct {
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
 	Encrypted string          `json:"encrypted_content"`
 }
 
@@ -69,34 +71,85 @@ func (s *Server) checkResponses(q responsesRequest, items []responsesItem, body 
 	var open []string
 	for i, it := range items {
 		at := fmt.Sprintf("input[%d]", i)
-		_, images := chatContent(it.Content)
-		switch {
-		case images > 0 && s.NoImages:
-			return badRequest(at+".content", "Invalid content type. input_image is not supported by this model.")
-		case it.Type == "function_call":
-			if it.CallID == "" || len(it.CallID) > 64 || it.Name == "" || !json.Valid([]byte(it.Arguments)) {
-				return badRequest(at, "Invalid 'function_call'.")
-			}
-			open = append(open, it.CallID)
-		case it.Type == "function_call_output":
-			k := slices.Index(open, it.CallID)
-			if k < 0 {
-				return badRequest(at, "No tool call found for function call output with call_id "+it.CallID+".")
-			}
-			open = slices.Delete(open, k, k+1)
-		case it.Type == "reasoning":
-			if i+1 == len(items) || items[i+1].Role == "user" {
-				return badRequest(at, "Item of type 'reasoning' was provided without its required following item.")
-			}
-			if it.Encrypted != "" && it.Encrypted != encryptedFor(q.Model) {
-				return &refusal{status: 400, kind: "invalid_request_error", code: "invalid_encrypted_content", param: at, message: "The encrypted content could not be verified."}
-			}
+		var bad *refusal
+		switch it.Type {
+		case "function_call", "function_call_output":
+			open, bad = checkResponsesCall(at, it, open)
+		case "reasoning":
+			bad = checkThought(at, q.Model, it, items[i+1:])
+		default:
+			bad = s.checkResponsesMessage(at, it)
+		}
+		if bad != nil {
+			return bad
 		}
 	}
 	if len(open) > 0 {
 		return badRequest("input", "No tool output found for function call "+open[0]+".")
 	}
 	return nil
+}
+
+func checkResponsesCall(at string, it responsesItem, open []string) ([]string, *refusal) {
+	if it.Type == "function_call" {
+		switch {
+		case it.CallID == "" || len(it.CallID) > 64 || !json.Valid([]byte(it.Arguments)):
+			return open, badRequest(at, "Invalid 'function_call'.")
+		case !isToolName(it.Name, 64):
+			return open, badToolName(at + ".name")
+		case slices.Contains(open, it.CallID):
+			return open, badRequest(at+".call_id", "Duplicate function call with call_id "+it.CallID+".")
+		}
+		return append(open, it.CallID), nil
+	}
+	k := slices.Index(open, it.CallID)
+	switch {
+	case k < 0:
+		return open, badRequest(at, "No tool call found for function call output with call_id "+it.CallID+".")
+	case len(it.Output) == 0 || string(it.Output) == "null":
+		return open, badRequest(at+".output", "Missing required parameter: '"+at+".output'.")
+	}
+	return slices.Delete(open, k, k+1), nil
+}
+
+// checkThought checks a reasoning item; next are the items behind it.
+func checkThought(at, model string, it responsesItem, next []responsesItem) *refusal {
+	switch {
+	case len(next) == 0 || next[0].Role == "user":
+		return badRequest(at, "Item of type 'reasoning' was provided without its required following item.")
+	case it.Encrypted != "" && it.Encrypted != encryptedFor(model):
+		return &refusal{status: 400, kind: "invalid_request_error", code: "invalid_encrypted_content", param: at, message: "The encrypted content could not be verified."}
+	}
+	return nil
+}
+
+// checkResponsesMessage checks who speaks, and that each speaks in parts of their own kind.
+func (s *Server) checkResponsesMessage(at string, it responsesItem) *refusal {
+	var parts []struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(it.Content, &parts)
+	_, images := chatContent(it.Content)
+	allowed := []string{"input_text", "input_image", "input_file"}
+	if it.Role == "assistant" {
+		allowed = []string{"output_text", "refusal"}
+	}
+	switch {
+	case it.Type != "" && it.Type != "message":
+		return badRequest(at+".type", "Invalid value: '"+it.Type+"'.")
+	case !slices.Contains([]string{"user", "assistant", "system", "developer"}, it.Role):
+		return badRequest(at+".role", "Invalid value: '"+it.Role+"'. Supported values are: 'assistant', 'system', 'developer', and 'user'.")
+	case images > 0 && s.NoImages:
+		return badRequest(at+".content", "Invalid content type. input_image is not supported by this model.")
+	case isEmpty(it.Content):
+		return badRequest(at+".content", "Missing required parameter: '"+at+".content'.")
+	}
+	for i, p := range parts {
+		if !slices.Contains(allowed, p.Type) {
+			return badRequest(fmt.Sprintf("%s.content[%d]", at, i), fmt.Sprintf("Invalid value: '%s'. Supported values are: '%s'.", p.Type, strings.Join(allowed, "' and '")))
+		}
+	}
+	return checkImages(at+".content", it.Content)
 }
 
 func responsesFields() []string {

@@ -19,6 +19,9 @@ type Sessions interface {
 	Reset(ctx context.Context, key string) (session.Session, error)
 	Selection(ctx context.Context, s session.Session) (o session.Override, from string, err error)
 	Decisions(ctx context.Context, key string, limit int) ([]session.Decision, error)
+	// Totals returns the daily sums of an agent since a day (YYYY-MM-DD, included).
+	Totals(ctx context.Context, agent, since string) ([]session.Total, error)
+	ResetUsage(ctx context.Context, key string) error
 }
 
 // Lanes is what commands need of the lanes.
@@ -62,7 +65,7 @@ type Models interface {
 // Channel is the state of a connected account.
 type Channel struct{ Name, State string }
 
-// Deps are what a Registry works with.
+// Deps are what a Registry works with. A command whose part is nil does not exist.
 type Deps struct {
 	Sessions Sessions
 	Lanes    Lanes
@@ -83,11 +86,41 @@ type Deps struct {
 	// read. nil = nothing.
 	Problems func(ctx context.Context) []string
 	Channels func() []Channel // nil = none
-	Clock    clock.Clock
-	Zone     func(agent string) *time.Location // nil = UTC
-	Log      *slog.Logger                      // nil = none
-	Version  string
-	Started  time.Time
+	// Authorised reports whether somebody who is let in, and is no owner, may use commands there
+	// (`commands.allowFrom`); nil = everybody.
+	Authorised func(c Call) bool
+	// Queue returns the `queue` section of the configuration; nil = the defaults.
+	Queue func() session.QueueConfig
+	// Steerable reports whether turns of an agent have steps between which they can listen; nil = yes.
+	Steerable func(agent string) bool
+	// Context measures what the next request of a conversation would be made of.
+	Context func(ctx context.Context, c Call) (ContextReport, error)
+	// Aside answers a question beside the conversation; what it returns is the answer, or why there is
+	// none, in words.
+	Aside func(ctx context.Context, c Call, question string) (string, error)
+	// Steer hands a text to the turn that runs; taken is false when none does or it cannot listen.
+	Steer func(ctx context.Context, c Call, text string) (taken bool, err error)
+	// Probe asks a model whether it is back, and does what follows from it. It leaves a model alone that
+	// nothing keeps from serving (asked is false then).
+	Probe func(ctx context.Context, agent string, ref llm.ModelRef) (answered, asked bool, err error)
+	// NextProbe is when the five-minute job runs next; nil or zero = unknown.
+	NextProbe func() time.Time
+	// Restart begins a restart that waits for the turns that run, and returns at once. Who comes back is
+	// to say so where c was.
+	Restart func(ctx context.Context, c Call) error
+	// Pair approves a pairing code; channel "" = the one of c.
+	Pair        func(ctx context.Context, c Call, channel, code string) (Paired, error)
+	Activations Activations
+	Speech      Speech
+	Cron        Cron
+	Reminders   Reminders
+	Loops       Loops
+	Heartbeat   Heartbeat
+	Clock       clock.Clock
+	Zone        func(agent string) *time.Location // nil = UTC
+	Log         *slog.Logger                      // nil = none
+	Version     string
+	Started     time.Time
 }
 
 // withDefaults fills what may be nil.
@@ -100,6 +133,18 @@ func (d Deps) withDefaults() Deps {
 	}
 	if d.Channels == nil {
 		d.Channels = func() []Channel { return nil }
+	}
+	if d.Authorised == nil {
+		d.Authorised = func(Call) bool { return true }
+	}
+	if d.Queue == nil {
+		d.Queue = func() session.QueueConfig { return session.QueueConfig{} }
+	}
+	if d.Steerable == nil {
+		d.Steerable = func(string) bool { return true }
+	}
+	if d.NextProbe == nil {
+		d.NextProbe = func() time.Time { return time.Time{} }
 	}
 	if d.Zone == nil {
 		d.Zone = func(string) *time.Location { return time.UTC }

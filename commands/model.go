@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,20 +10,6 @@ import (
 	"understudy/llm"
 	"understudy/session"
 )
-
-// refusal ends a selection that must not be made; its text is for chat.
-type refusal struct{ text string }
-
-func (e *refusal) Error() string { return e.text }
-
-// refuse turns a refusal into its text; any other error stays one.
-func refuse(text string, err error) (string, error) {
-	var no *refusal
-	if errors.As(err, &no) {
-		return no.text, nil
-	}
-	return text, err
-}
 
 func (r *Registry) model(ctx context.Context, c Call, args string) (Reply, error) {
 	// -s asks for what is the case anyway: every choice is the session's.
@@ -35,7 +20,7 @@ func (r *Registry) model(ctx context.Context, c Call, args string) (Reply, error
 	case "status":
 		return r.credentials(ctx, c)
 	}
-	text, err := refuse(r.choose(ctx, c, args))
+	text, err := r.choose(ctx, c, args)
 	return Reply{Text: text}, err
 }
 
@@ -99,7 +84,7 @@ func (r *Registry) target(ctx context.Context, c Call, text string) (target, err
 		return target{choice, true}, nil
 	}
 	if !r.deps.Models.Allowed(choice.Ref) {
-		return target{}, &refusal{fmt.Sprintf("Model override \"%s\" is not allowed by agents.defaults.modelPolicy.allow.\n/models lists what is.", choice.Ref)}
+		return target{}, &Refusal{fmt.Sprintf("Model override \"%s\" is not allowed by agents.defaults.modelPolicy.allow.\n/models lists what is.", choice.Ref)}
 	}
 	return target{choice, false}, nil
 }
@@ -112,12 +97,12 @@ func (r *Registry) resolve(ctx context.Context, c Call, text string, def llm.Mod
 	if n, err := strconv.Atoi(word); err == nil {
 		list := r.choices(c.Agent)
 		if n < 1 || n > len(list) {
-			return Choice{}, &refusal{fmt.Sprintf("There is no number %d in the list. /model shows it.", n)}
+			return Choice{}, &Refusal{fmt.Sprintf("There is no number %d in the list. /model shows it.", n)}
 		}
 		ref = list[n-1]
 	} else if strings.EqualFold(word, "default") {
 		if def.IsZero() {
-			return Choice{}, &refusal{"No default model is configured. /models lists what there is."}
+			return Choice{}, &Refusal{"No default model is configured. /models lists what there is."}
 		}
 		ref = def
 	}
@@ -131,9 +116,9 @@ func (r *Registry) resolve(ctx context.Context, c Call, text string, def llm.Mod
 	choice, err := r.deps.Models.Resolve(ctx, c.Agent, text)
 	switch {
 	case err != nil:
-		return Choice{}, &refusal{err.Error()}
+		return Choice{}, &Refusal{err.Error()}
 	case !ref.IsZero() && choice.Profile == "":
-		return Choice{}, &refusal{fmt.Sprintf("I don't know the profile %s.", quote(profile))}
+		return Choice{}, &Refusal{fmt.Sprintf("I don't know the profile %s.", quote(profile))}
 	}
 	return choice, nil
 }
@@ -141,9 +126,9 @@ func (r *Registry) resolve(ctx context.Context, c Call, text string, def llm.Mod
 func (r *Registry) checkProfile(ctx context.Context, c Call, choice Choice) error {
 	switch id := choice.Profile; {
 	case id.Provider() != choice.Ref.Provider:
-		return &refusal{fmt.Sprintf("The profile %s belongs to %s, not to %s.", code(clip(string(id), maxQuote)), clip(id.Provider(), maxQuote), choice.Ref.Provider)}
+		return &Refusal{fmt.Sprintf("The profile %s belongs to %s, not to %s.", code(clip(string(id), maxQuote)), clip(id.Provider(), maxQuote), choice.Ref.Provider)}
 	case !r.deps.Models.ProfileExists(ctx, c.Agent, id):
-		return &refusal{fmt.Sprintf("I don't know the profile %s.", code(clip(string(id), maxQuote)))}
+		return &Refusal{fmt.Sprintf("I don't know the profile %s.", code(clip(string(id), maxQuote)))}
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	maxButtons = 8  // models that /model offers to press
-	maxPicked  = 30 // models that /model numbers
-	pageSize   = 20 // models on a page of /models
+	maxButtons = 100 // models that /model offers to press
+	maxPicked  = 30  // models that /model numbers
+	pageSize   = 20  // models on a page of /models
 )
 
 // pick is /model without an argument: what is selected, and a numbered list to choose from.
@@ -30,15 +30,21 @@ func (r *Registry) pick(ctx context.Context, c Call) (Reply, error) {
 	var b strings.Builder
 	b.WriteString(strings.Join(head, "\n") + "\n\n")
 	reply := Reply{}
-	for i, ref := range r.choices(c.Agent) {
-		if i == maxPicked {
-			b.WriteString("… /models shows all.\n")
-			break
+	list := r.choices(c.Agent)
+	for i, ref := range list[:min(len(list), maxButtons)] {
+		label := ref.String()
+		if alias := r.deps.Models.Alias(ref); alias != "" {
+			label += " (" + alias + ")"
 		}
-		fmt.Fprintf(&b, "%d. %s\n", i+1, v.described(ctx, ref))
-		if i < maxButtons {
-			reply.Buttons = append(reply.Buttons, chat.Button{Label: ref.String(), Command: "/model " + ref.String()})
+		reply.Buttons = append(reply.Buttons, chat.Button{
+			Label: label, Command: "/model " + ref.String(), Group: ref.Provider, Chosen: ref == v.sel.Ref,
+		})
+		if i < maxPicked {
+			fmt.Fprintf(&b, "%d. %s\n", i+1, v.described(ctx, ref))
 		}
+	}
+	if len(list) > maxPicked {
+		b.WriteString("… /models shows all.\n")
 	}
 	b.WriteString("\nChoose with /model <number>, or /model default.")
 	reply.Text = b.String()

@@ -7,10 +7,12 @@ import (
 )
 
 // helpful are the commands that /help shows: few enough for ten lines.
-func helpful(name string) bool {
+func (r *Registry) helpful(name string) bool {
 	switch name {
 	case "status", "why", "model", "new", "stop", "compact", "whoami", "sim":
 		return true
+	case "remind":
+		return r.deps.Sim == nil // which takes its line
 	}
 	return false
 }
@@ -21,7 +23,7 @@ func (r *Registry) help(_ context.Context, c Call, args string) (Reply, error) {
 	}
 	lines := []string{"I answer with a language model, and with another one when that fails. Just write; these help:"}
 	for _, s := range r.specs {
-		if helpful(s.Name) && s.visible(c.Owner) {
+		if r.helpful(s.Name) && s.visible(c.Owner) {
 			lines = append(lines, fmt.Sprintf("/%s — %s", s.Name, s.Help))
 		}
 	}
@@ -84,8 +86,14 @@ Write them as messages, in any channel: a slash, the name and perhaps arguments.
 same, and capital letters do not matter. In groups, begin with a mention of the bot where it only listens to mentions. A text
 that begins with a slash but no known name is an ordinary message.
 
-Everybody who may talk to the bot may use the commands, except those marked *owner*. Owners are the ids in
-` + "`commands.ownerAllowFrom`" + `, the first person who was paired when that is empty, and whoever sits at the terminal or the web page.
+Some also work within a text. *Directives* are taken out of it and hold for that message alone ("explain this /think high");
+` + "`/model`" + ` is stored there too. A message that holds nothing but directives stores all of them. *Shortcuts* are taken out and
+answered at once, and the rest is a message like any other. Neither works in code, in quoted lines, or in the middle of a word,
+an address or a path.
+
+Everybody who may talk to the bot may use the commands, except those marked *owner*; where ` + "`commands.allowFrom`" + ` is set, only
+those it names. Owners are the ids in ` + "`commands.ownerAllowFrom`" + `, the first person who was paired when that is empty, and
+whoever sits at the terminal or the web page. Commands that belong to something which is not set up are not there.
 
 Replies to commands are never spoken and never become part of the conversation. Commands marked *waits* take their turn in the
 conversation, before the messages that wait there; those marked *stops* end the answer that is being written first. All others
@@ -122,6 +130,20 @@ func (s Spec) remarks() string {
 	var marks []string
 	if s.Owner {
 		marks = append(marks, "owner")
+	}
+	switch s.Where {
+	case GroupOnly:
+		marks = append(marks, "groups")
+	case DirectOnly:
+		marks = append(marks, "private chats")
+	case Anywhere:
+	}
+	switch s.Inline {
+	case Directive:
+		marks = append(marks, "directive")
+	case Shortcut:
+		marks = append(marks, "shortcut")
+	case NotInline:
 	}
 	switch {
 	case s.Stops:

@@ -32,31 +32,59 @@ func (c Call) group() bool { return c.model || c.To.Kind != chat.Direct }
 // (spec/chat.md §3.5).
 func (c Call) details() bool { return c.Owner || !c.group() }
 
-// Reply is what a command says.
+// Reply is what a command says. An empty one says nothing.
 type Reply struct {
 	Text    string
 	Buttons []chat.Button
+	Media   []chat.Attachment
 	// Follow is a text to be answered as a message, such as the rest of "/new hello".
 	Follow string
 }
 
-// Spec describes a command. It is the source of help, menus and documentation.
+// Where is where a command makes sense.
+type Where uint8
+
+// The places.
+const (
+	Anywhere   Where = iota
+	GroupOnly        // groups, rooms and their threads
+	DirectOnly       // private chats, because what it says or takes is nobody else's business
+)
+
+// Inline is what a command is within other text (spec/chat.md §3.1).
+type Inline uint8
+
+// The kinds.
+const (
+	NotInline Inline = iota // a text like any other
+	Directive               // taken out of the text; holds for that message, or is stored like /model
+	Shortcut                // taken out of the text and answered at once
+)
+
+// Spec describes a command. It is the source of help, menus, completion and documentation.
 type Spec struct {
 	Name    string
 	Aliases []string
-	Usage   string // of the arguments; "" = none
+	Args    []Arg
+	Usage   string // of the arguments, made of Args; "" = none
 	Help    string // one line, without a full stop
 	// About says more, in Markdown sentences, for /help <name> and the reference page; "" = nothing.
 	About  string
 	Group  string
 	Owner  bool // the owner's alone
-	Lane   bool // runs in the session's lane, at its front
+	Where  Where
+	Inline Inline
+	Lane   bool // runs in the session's lane, at its front; all others run also while a turn does
 	Stops  bool // of a Lane command: ends the turn that runs there instead of waiting for it
 	Hidden bool // works, but is in no menu
 	// Long allows arguments of several lines or more than 4 KB.
 	Long bool
 
-	run func(r *Registry, ctx context.Context, c Call, args string) (Reply, error)
+	// given reports whether what the command works with is there; nil = always.
+	given func(Deps) bool
+	// take returns how many of the words behind an inline directive belong to it; 0 = it is none.
+	take func(r *Registry, words []string) int
+	run  func(r *Registry, ctx context.Context, c Call, args string) (Reply, error)
 }
 
 // Invocation is a text recognised as a command.
@@ -74,7 +102,13 @@ type Registry struct {
 
 // New returns the registry.
 func New(deps Deps) *Registry {
-	r := &Registry{deps: deps.withDefaults(), specs: catalogue(deps.Sim != nil), byName: map[string]int{}}
+	r := &Registry{deps: deps.withDefaults(), byName: map[string]int{}}
+	for _, s := range catalogue() {
+		if s.given == nil || s.given(deps) {
+			s.Usage = usage(s.Args)
+			r.specs = append(r.specs, s)
+		}
+	}
 	for i, s := range r.specs {
 		for _, name := range append([]string{s.Name}, s.Aliases...) {
 			r.byName[name] = i
@@ -89,8 +123,9 @@ func (r *Registry) Specs() []Spec { return slices.Clone(r.specs) }
 // maxArgs bounds the arguments of commands that are not Long, in bytes.
 const maxArgs = 4 << 10
 
-// Match recognises a command: a text that begins with a slash and a known name, perhaps followed by
-// a colon. Anything else is an ordinary message (spec/chat.md §3.1).
+// Match recognises a command that is the whole message: a text that begins with a slash and a known
+// name, perhaps followed by a colon. Anything else is an ordinary message, in which Extract may find
+// directives and shortcuts (spec/chat.md §3.1).
 func (r *Registry) Match(text string) (Invocation, bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "/")
 	if !ok {
@@ -109,6 +144,9 @@ func (r *Registry) Match(text string) (Invocation, bool) {
 	if !s.Long && (len(args) > maxArgs || strings.ContainsAny(args, "\r\n")) {
 		return Invocation{}, false
 	}
+	if s.Inline != NotInline && r.goesOn(s, args) {
+		return Invocation{}, false
+	}
 	return Invocation{Spec: s, Args: args}, true
 }
 
@@ -123,14 +161,44 @@ func (r *Registry) Run(ctx context.Context, inv Invocation, c Call) (reply Reply
 			reply = fault
 		}
 	}()
-	if inv.Spec.Owner && !c.Owner {
-		return Reply{Text: fmt.Sprintf("Only the bot owner can use /%s.", inv.Spec.Name)}
+	if reply, may := r.may(inv.Spec, c); !may {
+		return reply
 	}
 	c.lane = inv.Spec.Lane
 	reply, err := inv.Spec.run(r, ctx, c, inv.Args)
+	if text, ok := told(err); ok {
+		return Reply{Text: text}
+	}
 	if err != nil {
 		r.deps.Log.ErrorContext(ctx, "command_failed", "command", inv.Spec.Name, "session", c.Key, "error", err.Error())
 		return fault
 	}
 	return reply
+}
+
+// The refusals of spec/chat.md §3.2.
+const (
+	textNotAuthorised = "You are not authorized to use this command here."
+	textOwnerOnly     = "Only the bot owner can use /%s."
+	textGroupOnly     = "/%s is for groups; there is nothing to set here."
+	textDirectOnly    = "/%s works in a private chat with me only."
+)
+
+// may reports whether the sender of a call may use a command there, and what to say when not. Who may
+// use no command at all is told so only where a platform waits for a reply.
+func (r *Registry) may(s Spec, c Call) (Reply, bool) {
+	switch {
+	case !c.Owner && !r.deps.Authorised(c):
+		if c.In.Via == "" {
+			return Reply{}, false
+		}
+		return Reply{Text: textNotAuthorised}, false
+	case s.Owner && !c.Owner:
+		return Reply{Text: fmt.Sprintf(textOwnerOnly, s.Name)}, false
+	case s.Where == GroupOnly && !c.group():
+		return Reply{Text: fmt.Sprintf(textGroupOnly, s.Name)}, false
+	case s.Where == DirectOnly && c.group():
+		return Reply{Text: fmt.Sprintf(textDirectOnly, s.Name)}, false
+	}
+	return Reply{}, true
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"understudy/chat"
 	"understudy/commands"
 	"understudy/session"
 )
@@ -40,6 +39,13 @@ func TestMatch(t *testing.T) {
 		{"", "", ""},
 		{"status", "", ""},
 		{"see /status", "", ""},
+		{"/status and more", "", ""}, // a message with a shortcut
+		{"/think high please", "", ""},
+		{"/think please", "think", "please"},
+		{"/help model", "help", "model"},
+		{"/help me please", "", ""},
+		{"/queue collect cap:3", "queue", "collect cap:3"},
+		{"/queue collect these", "", ""},
 		{"//status", "", ""},
 		{"/sim lead", "", ""}, // there are no offline models
 	} {
@@ -77,16 +83,17 @@ func FuzzMatch(f *testing.F) {
 }
 
 func TestHelp(t *testing.T) {
-	withSim := func(d *commands.Deps) {
-		d.Sim = func(context.Context, string, string) (string, error) { return "", nil }
-	}
-	w := newWorld(t, withSim)
+	w := newWorld(t, furnish(t))
 	golden(t, "help", w.run(direct(), "/help").Text)
 	golden(t, "help_model", w.run(direct(), "/help model").Text)
 	golden(t, "commands", w.run(direct(), "/commands").Text)
 	golden(t, "commands_group", w.run(group(), "/commands").Text)
-	if n := strings.Count(w.run(direct(), "/help").Text, "\n") + 1; n > 10 {
-		t.Errorf("help has %d lines", n)
+	for _, reg := range []*commands.Registry{w.reg, newWorld(t).reg, newWorld(t, furnish(t), func(d *commands.Deps) { d.Sim = nil }).reg} {
+		help, _ := reg.Match("/help")
+		text := reg.Run(t.Context(), help, direct()).Text
+		if n := strings.Count(text, "\n") + 1; n > 10 || !strings.HasSuffix(text, "\nFull list: /commands") {
+			t.Errorf("help has %d lines: %s", n, text)
+		}
 	}
 	w.says(direct(), "/help /ID", w.run(direct(), "/help whoami").Text)
 	w.says(direct(), "/help nothing", "There is no command \"/nothing\". Full list: /commands")
@@ -94,14 +101,14 @@ func TestHelp(t *testing.T) {
 }
 
 func TestReferenceIsFresh(t *testing.T) {
-	all := commands.New(commands.Deps{Sim: func(context.Context, string, string) (string, error) { return "", nil }})
+	all := newWorld(t, furnish(t)).reg
 	compareFile(t, filepath.Join("..", "docs", "commands.md"), commands.Markdown(all.Specs()))
 }
 
 // TestSpecsAreComplete holds every command to what menus and documents need.
 func TestSpecsAreComplete(t *testing.T) {
 	seen := map[string]bool{}
-	for _, s := range commands.New(commands.Deps{Sim: func(context.Context, string, string) (string, error) { return "", nil }}).Specs() {
+	for _, s := range newWorld(t, furnish(t)).reg.Specs() {
 		for _, name := range append([]string{s.Name}, s.Aliases...) {
 			if seen[name] || name != strings.ToLower(name) || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" || len(name) > 32 {
 				t.Errorf("/%s is taken twice, or cannot stand in a menu", name)
@@ -111,6 +118,7 @@ func TestSpecsAreComplete(t *testing.T) {
 		if s.Help == "" || strings.HasSuffix(s.Help, ".") || utf8.RuneCountInString(s.Help) > 100 || s.About == "" || s.Group == "" {
 			t.Errorf("/%s is not described well: %q", s.Name, s.Help)
 		}
+		checkArgs(t, s)
 		// Only what ends the conversation ends the answer that is being written.
 		stops, lane := s.Name == "new" || s.Name == "reset", s.Name == "new" || s.Name == "reset" || s.Name == "compact"
 		if s.Stops != stops || s.Lane != lane {
@@ -119,55 +127,24 @@ func TestSpecsAreComplete(t *testing.T) {
 	}
 }
 
-// TestPermissions is the matrix of who × which command × what kind of conversation.
-func TestPermissions(t *testing.T) {
-	secrets := []string{"alpha:p1", "alpha:me@example.com", "gamma:p2", "agent:main:", "telegram/bot", "reload failed"}
-	shown := map[string][]string{ // what a command may show to somebody else in a group
-		"whoami": {"agent:main:"},
-	}
-	for _, kind := range []chat.Kind{chat.Direct, chat.Group, chat.Room} {
-		for _, owner := range []bool{true, false} {
-			w := newWorld(t, func(d *commands.Deps) {
-				d.Sim = func(context.Context, string, string) (string, error) { return "done", nil }
-				d.Channels = func() []commands.Channel { return []commands.Channel{{"telegram/bot", "connected"}} }
-				d.Problems = func(context.Context) []string { return []string{"reload failed"} }
-			})
-			w.models.health.Health = limited()
-			c := direct()
-			c.To.Kind, c.Owner = kind, owner
-			w.set(c, func(s *session.Session) { s.SelectDefault("alpha:p1", false) })
-			for _, s := range w.reg.Specs() {
-				for _, args := range []string{"", "status"} {
-					text := w.run(c, "/"+s.Name+" "+args).Text
-					refused := text == "Only the bot owner can use /"+s.Name+"."
-					if refused != (s.Owner && !owner) {
-						t.Errorf("%s, owner %v: /%s %s: %s", kind, owner, s.Name, args, text)
-					}
-					if owner || (kind == chat.Direct && s.Name != "status") {
-						continue
-					}
-					for _, secret := range secrets {
-						allowed := kind == chat.Direct && secret != "reload failed"
-						for _, x := range shown[s.Name] {
-							allowed = allowed || x == secret
-						}
-						if !allowed && strings.Contains(text, secret) {
-							t.Errorf("%s: /%s %s shows %s: %s", kind, s.Name, args, secret, text)
-						}
-					}
-				}
-				w.set(c, func(s *session.Session) { s.SelectDefault("alpha:p1", false) })
-			}
+// checkArgs holds arguments to what platforms with fields take.
+func checkArgs(t *testing.T, s commands.Spec) {
+	t.Helper()
+	names, optional := map[string]bool{}, false
+	for _, a := range s.Args {
+		if names[a.Name] || strings.Trim(a.Name, "abcdefghijklmnopqrstuvwxyz") != "" || a.Name == "" || len(a.Name) > 32 {
+			t.Errorf("/%s: the argument %q cannot be a field", s.Name, a.Name)
 		}
-	}
-	names := map[string]bool{}
-	for _, s := range commands.New(commands.Deps{Sim: func(context.Context, string, string) (string, error) { return "", nil }}).Specs() {
-		if s.Owner {
-			names[s.Name] = true
+		if a.Help == "" || utf8.RuneCountInString(a.Help) > 100 || strings.HasSuffix(a.Help, ".") || len(a.Choices) > 25 {
+			t.Errorf("/%s: the argument %s is not described well", s.Name, a.Name)
 		}
+		if a.Required && optional {
+			t.Errorf("/%s: %s is required, but stands behind one that is not", s.Name, a.Name)
+		}
+		names[a.Name], optional = true, optional || !a.Required
 	}
-	if diff := cmp.Diff(map[string]bool{"failover": true, "sim": true}, names); diff != "" {
-		t.Errorf("the owner's commands changed:\n%s", diff)
+	if (s.Usage == "") != (len(s.Args) == 0) || utf8.RuneCountInString(s.Usage) > 120 {
+		t.Errorf("/%s %s", s.Name, s.Usage)
 	}
 }
 
@@ -198,7 +175,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 		w.clock.Advance(w.clock.Now().Add(1e6))
 		c.Owner = rapid.Bool().Draw(t, "owner")
 		text := name.Draw(t, "name") + " " + word.Draw(t, "word") + tail.Draw(t, "tail")
-		reply, after := w.run(c, text).Text, w.row(c)
+		reply, after := w.said(c, text), w.row(c)
 		for _, prefix := range confirmed {
 			if strings.HasPrefix(reply, prefix) {
 				checkRow(t, w, text, after)
@@ -209,6 +186,16 @@ func TestRefusalsChangeNothing(t *testing.T) {
 			t.Fatalf("%s said %q, but changed\n%s", text, reply, diff)
 		}
 	})
+}
+
+// said is the reply to a text, be it a command or a message with directives.
+func (w *world) said(c commands.Call, text string) string {
+	if inv, ok := w.reg.Match(text); ok {
+		return w.reg.Run(w.t.Context(), inv, c).Text
+	}
+	rest, directives, _ := w.reg.Extract(text)
+	_, reply := w.reg.Apply(w.t.Context(), directives, c, rest == "")
+	return reply.Text
 }
 
 func checkRow(t *rapid.T, w *world, text string, s session.Session) {

@@ -14,10 +14,10 @@ import (
 // first message (spec/chat.md §1.3). A choice that is refused leaves the conversation as it is.
 func (r *Registry) fresh(ctx context.Context, c Call, args string) (Reply, error) {
 	if r.namesModel(ctx, c, args) {
-		text, err := refuse(r.freshOn(ctx, c, args))
+		text, err := r.freshOn(ctx, c, args)
 		return Reply{Text: text}, err
 	}
-	text, err := r.restart(ctx, c)
+	text, err := r.begin(ctx, c)
 	return Reply{Text: text, Follow: args}, err
 }
 
@@ -64,12 +64,12 @@ func (r *Registry) freshOn(ctx context.Context, c Call, args string) (string, er
 }
 
 func (r *Registry) reset(ctx context.Context, c Call, _ string) (Reply, error) {
-	text, err := r.restart(ctx, c)
+	text, err := r.begin(ctx, c)
 	return Reply{Text: text}, err
 }
 
-// restart ends the transcript. A model the user chose stays, and the reply says how to clear it.
-func (r *Registry) restart(ctx context.Context, c Call) (string, error) {
+// begin ends the transcript. A model the user chose stays, and the reply says how to clear it.
+func (r *Registry) begin(ctx context.Context, c Call) (string, error) {
 	before, err := r.ensure(ctx, c)
 	if err != nil {
 		return "", err

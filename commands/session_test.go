@@ -214,7 +214,7 @@ func TestThink(t *testing.T) {
 		{"/t", "Thinking level: high. Levels: off, minimal, low, medium, high, xhigh, default.", "high"},
 		{"/thinking XHIGH", "Thinking level set to xhigh.", "xhigh"},
 		{"/think hardest", "I don't know the level \"hardest\". Levels: off, minimal, low, medium, high, xhigh, default.", "xhigh"},
-		{"/think high low", "I don't know the level \"high low\". Levels: off, minimal, low, medium, high, xhigh, default.", "xhigh"},
+		{"/think hard low", "I don't know the level \"hard low\". Levels: off, minimal, low, medium, high, xhigh, default.", "xhigh"},
 		{"/think off", "Thinking disabled.", "off"},
 		{"/new", "🆕 New session. Model: alpha/a1.", "off"},
 		{"/think default", "Thinking level set to the model's default.", ""},

@@ -23,7 +23,7 @@ func (r *Registry) status(ctx context.Context, c Call, _ string) (Reply, error) 
 	lines := []string{fmt.Sprintf("🤖 %s · %s · up %s", c.Agent, r.deps.Version, span(r.deps.Clock.Since(r.deps.Started))), v.modelLine()}
 	lines = append(lines, v.failoverLines()...)
 	lines = append(lines, v.healthLines(ctx)...)
-	lines = append(lines, v.sessionLines()...)
+	lines = append(lines, v.sessionLines(ctx)...)
 	if c.details() {
 		if list := r.deps.Channels(); len(list) > 0 {
 			parts := make([]string, len(list))
@@ -31,6 +31,9 @@ func (r *Registry) status(ctx context.Context, c Call, _ string) (Reply, error) 
 				parts[i] = x.Name + " " + x.State
 			}
 			lines = append(lines, "📡 "+strings.Join(parts, " · "))
+		}
+		if line := v.timeLine(ctx); line != "" {
+			lines = append(lines, line)
 		}
 	}
 	if c.Owner {
@@ -75,16 +78,25 @@ func (v view) pinnedLine() string {
 	return text + ". /model default clears it."
 }
 
+// lead is the model that others stand in for.
+func (v view) lead() llm.ModelRef {
+	if v.sel.Source == policy.SourceAuto {
+		return v.s.Override.Origin
+	}
+	return v.sel.Ref
+}
+
 // failoverLines tell who answers instead, who would, and how a pin is cleared.
 func (v view) failoverLines() []string {
 	var lines []string
-	selected := v.sel.Ref
-	if v.sel.Source == policy.SourceAuto {
-		selected = v.s.Override.Origin
-	}
+	selected := v.lead()
 	// A pair of an older selection says nothing about this one (spec/failover.md §10).
 	if p := v.s.Notice; p.Selected == selected && p.Active != selected && !p.Active.IsZero() {
-		lines = append(lines, fmt.Sprintf("↪️ Answering: %s — %s", p.Active, p.Reason))
+		line := fmt.Sprintf("↪️ Answering: %s — %s", p.Active, p.Reason)
+		if at := v.r.deps.NextProbe(); at.After(v.now) {
+			line += fmt.Sprintf("; next primary probe in %s", span(at.Sub(v.now)))
+		}
+		lines = append(lines, line)
 	}
 	if chain := policy.Chain(v.sel, v.models)[1:]; len(chain) > 0 { // a strict one ends with the selected model
 		names := make([]string, len(chain))
@@ -136,7 +148,7 @@ func (v view) healthLines(ctx context.Context) []string {
 }
 
 // sessionLines tell how the conversation itself is.
-func (v view) sessionLines() []string {
+func (v view) sessionLines(ctx context.Context) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	s := v.s
@@ -146,14 +158,10 @@ func (v view) sessionLines() []string {
 	if s.TokensIn+s.TokensOut > 0 {
 		add("🧮 Session: %d tokens in / %d out", s.TokensIn, s.TokensOut)
 	}
-	if s.Think != "" {
-		add("⚙️ Think: %s", s.Think)
-	}
-	switch st := v.r.deps.Lanes.State(v.call.Key); {
-	case st.Active:
-		add("⏳ Working since %s · %d waiting", v.when(st.Since), st.Queued)
-	case st.Queued > 0:
-		add("⏳ %d waiting", st.Queued)
+	st := v.r.deps.Lanes.State(v.call.Key)
+	lines = append(lines, v.settings(ctx, st.Queued))
+	if st.Active {
+		add("⏳ Working since %s", v.when(st.Since))
 	}
 	if v.call.details() {
 		add("🧵 Session: %s · started %s", code(s.Key), v.when(s.StartedAt))
@@ -171,43 +179,70 @@ func (v view) contextText() string {
 	return fmt.Sprintf("%d/%d (%d%%)", used, size, used*100/int64(size))
 }
 
-// failover shows the chain with the state of every candidate.
-func (r *Registry) failover(ctx context.Context, c Call, args string) (Reply, error) {
-	if args != "" && !strings.EqualFold(args, "status") {
-		return Reply{Text: "/failover shows the chain; it takes no argument but status."}, nil
+// settings are the choices of the conversation, and how many messages wait in it.
+func (v view) settings(ctx context.Context, waiting int) string {
+	think := v.s.Think
+	if think == "" {
+		think = wordDefault
 	}
-	v, err := r.look(ctx, c)
+	q := v.r.deps.Queue().For(v.call.To.Channel, stored(v.s))
+	line := fmt.Sprintf("⚙️ Think: %s · Queue: %s", think, q.Mode)
+	if waiting > 0 {
+		line += fmt.Sprintf(" (%d waiting)", waiting)
+	}
+	line += v.r.asCollect(v.call, q)
+	if v.s.Verbose != "" {
+		line += " · Verbose: " + v.s.Verbose
+	}
+	if v.s.UsageMode != "" && v.s.UsageMode != usageOff {
+		line += " · Usage: " + v.s.UsageMode
+	}
+	if v.r.deps.Speech == nil {
+		return line
+	}
+	tts, err := v.r.deps.Speech.Status(ctx, v.call)
 	if err != nil {
-		return Reply{}, err
+		v.missing(ctx, "speech", err)
+		return line
 	}
-	if v.blind {
-		return Reply{Text: "⚠️ The stored credentials cannot be read; /status says more."}, nil
+	line += " · TTS: " + tts.Auto
+	if tts.Provider != "" {
+		line += "/" + tts.Provider
 	}
-	if v.sel.Ref.IsZero() {
-		return Reply{Text: "No model is configured yet."}, nil
-	}
-	title := "🎭 Chain of this conversation"
-	if policy.Strict(v.sel, v.models) {
-		title += " (strict)"
-	}
-	lines := []string{title}
-	for i, ref := range policy.Chain(v.sel, v.models) {
-		line := fmt.Sprintf("%d. %s", i+1, ref)
-		profiles := v.profiles(ctx, ref)
-		if len(profiles) == 0 {
-			line += " — no credential"
-		}
-		lines = append(lines, line)
-		for _, p := range profiles {
-			state := "ready"
-			if w, blocked := v.health.Health.Block(p, ref.Model, v.now); blocked {
-				state = fmt.Sprintf("%s until %s", words(w.Reason, w.Detail), v.when(w.Until))
+	return line
+}
+
+// missing notes why a line of the card is not there: the card itself must not fail with it.
+func (v view) missing(ctx context.Context, what string, err error) {
+	v.r.deps.Log.WarnContext(ctx, "status_incomplete", "part", what, "session", v.call.Key, "error", err.Error())
+}
+
+// timeLine tells what happens unasked; "" = nothing does.
+func (v view) timeLine(ctx context.Context) string {
+	var parts []string
+	if v.r.deps.Cron != nil {
+		on, next, err := v.r.deps.Cron.Summary(ctx)
+		switch {
+		case err != nil:
+			v.missing(ctx, "cron", err)
+		case on > 0:
+			text := fmt.Sprintf("⏰ Cron: %d jobs", on)
+			if on == 1 {
+				text = "⏰ Cron: 1 job"
 			}
-			lines = append(lines, fmt.Sprintf("   %s: %s", code(string(p)), state))
-		}
-		if last := v.health.LastProbe[ref.Provider]; last.Add(policy.ProbeThrottle).After(v.now) {
-			lines = append(lines, "   next probe not before "+v.when(last.Add(policy.ProbeThrottle)))
+			if len(next.Next) > 0 {
+				text += fmt.Sprintf(", next %s in %s", clip(next.Name, maxQuote), span(max(0, next.Next[0].Sub(v.now))))
+			}
+			parts = append(parts, text)
 		}
 	}
-	return Reply{Text: strings.Join(lines, "\n")}, nil
+	if v.r.deps.Heartbeat != nil {
+		st, err := v.r.deps.Heartbeat.State(ctx, v.call.Agent)
+		if err != nil {
+			v.missing(ctx, "heartbeat", err)
+		} else if st.Every > 0 {
+			parts = append(parts, v.r.heartbeatText(v.call, st))
+		}
+	}
+	return strings.Join(parts, " · ")
 }

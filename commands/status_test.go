@@ -106,7 +106,7 @@ func TestFailover(t *testing.T) {
 	w.models.health.LastProbe = map[string]time.Time{"alpha": noon.Add(-10 * time.Second), "beta": noon.Add(-time.Hour)}
 	golden(t, "failover", w.run(c, "/failover").Text)
 	w.says(c, "/failover status", w.run(c, "/failover").Text)
-	w.says(c, "/failover probe", "/failover shows the chain; it takes no argument but status.")
+	w.says(c, "/failover probe", "Nothing can be probed here.")
 	w.run(c, "/model gee")
 	if text := w.run(c, "/failover").Text; !strings.HasPrefix(text, "🎭 Chain of this conversation (strict)\n1. gamma/g1\n") || strings.Contains(text, "2.") {
 		t.Error(text)

@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -46,9 +45,8 @@ func (r *Registry) sessionStatus(ctx context.Context, agent, key string, input j
 		return reply.Text, err
 	}
 	text, err := r.choose(ctx, c, in.Model)
-	var no *refusal
-	if errors.As(err, &no) {
-		return "", no
+	if words, ok := told(err); ok {
+		return "", &Refusal{words}
 	}
 	return text, err
 }

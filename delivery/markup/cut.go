@@ -2,106 +2,94 @@ package markup
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
-// cutLine cuts one line so that the head has at most room units: at the end of a sentence in the
-// second half, else at a space, else between two characters (spec/chat.md §2.5, rule 6). Outside
-// code the white space around the cut is dropped.
-func cutLine(line string, room int, code bool) (head, tail string) {
-	fit := prefix(line, max(room, 2))
-	if fit == line {
-		return line, ""
+// cutter looks for the place to cut a line that is too long.
+type cutter struct {
+	line    string
+	allowed func(at int) bool // an offset that tears nothing apart
+}
+
+// cut returns where the line is to be cut so that the head has at most room units: at the end of a
+// sentence in the second half, else at a space, else between two characters (spec/chat.md §2.5,
+// rule 6), wherever possible outside of inline elements.
+func (c cutter) cut(room int) int {
+	fit := prefix(c.line, max(room, 2))
+	if fit == c.line {
+		return len(c.line)
 	}
-	at := sentenceEnd(line, fit)
-	if at == 0 {
-		at = lastSpace(line, fit)
+	if at := c.sentenceEnd(fit); at > 0 {
+		return at
 	}
-	if at == 0 {
-		at = characterEnd(line, len(fit))
+	if at := c.space(fit); at > 0 {
+		return at
 	}
-	head, tail = line[:at], line[at:]
-	if !code {
-		head, tail = strings.TrimRight(head, " \t"), strings.TrimLeft(tail, " \t")
-	}
-	return head, tail
+	return c.character(len(fit))
 }
 
 // sentenceEnd returns the offset behind the last sentence that ends in the second half of fit.
-func sentenceEnd(line, fit string) int {
-	best, half, n := 0, Units(fit)/2, 0
-	for i, r := range fit {
-		n += runeUnits(r)
-		end := i + utf8.RuneLen(r)
+func (c cutter) sentenceEnd(fit string) int {
+	half := len(prefix(fit, Units(fit)/2))
+	for end := len(fit); end > half; {
+		r, n := utf8.DecodeLastRuneInString(fit[:end])
 		switch r {
 		case '。', '！', '？':
-		case '.', '!', '?':
-			if end >= len(line) || line[end] != ' ' {
-				continue
+			if c.allowed(end) && characterEnd(c.line, end) == end {
+				return end
 			}
-		default:
-			continue
+		case '.', '!', '?':
+			if end < len(c.line) && c.line[end] == ' ' && c.allowed(end) {
+				return end
+			}
 		}
-		if n > half {
-			best = end
-		}
+		end -= n
 	}
-	return best
+	return 0
 }
 
-// lastSpace returns the offset behind the last space of fit that has text before it. A space right
+// space returns the offset behind the last space of fit that has text before it. A space right
 // behind fit counts too.
-func lastSpace(line, fit string) int {
-	if line[len(fit)] == ' ' {
+func (c cutter) space(fit string) int {
+	if c.line[len(fit)] == ' ' && c.allowed(len(fit)) {
 		return len(fit)
 	}
-	i := strings.LastIndexByte(fit, ' ')
-	if i <= 0 || blank(fit[:i]) {
-		return 0
-	}
-	return i + 1
-}
-
-// characterEnd moves a cut back so that it does not separate what is drawn as one character:
-// combining marks, joined emoji, flags. A run that is longer than any real character is cut where
-// it was.
-func characterEnd(line string, at int) int {
-	const longest = 64 // bytes
-	for i := at; i > 0 && at-i <= longest; {
-		before, n := utf8.DecodeLastRuneInString(line[:i])
-		next, _ := utf8.DecodeRuneInString(line[i:])
-		if !joined(line[:i], before, next) {
-			return i
+	for end := len(fit); ; {
+		i := strings.LastIndexByte(fit[:end], ' ')
+		if i <= 0 || blank(fit[:i]) {
+			return 0
 		}
-		i -= n
+		if c.allowed(i + 1) {
+			return i + 1
+		}
+		end = i
 	}
-	return at
 }
 
-const (
-	joiner     = '\u200d'
-	firstFlag  = '\U0001F1E6'
-	lastFlag   = '\U0001F1FF'
-	firstShade = '\U0001F3FB'
-	lastShade  = '\U0001F3FF'
-)
-
-func joined(head string, before, next rune) bool {
+// character returns the last offset up to limit between two characters, outside of inline elements
+// if there is such a place.
+func (c cutter) character(limit int) int {
+	last, free := 0, 0
+	for start, end := range characters(c.line, limit) {
+		if start > limit || end-start > longestCharacter {
+			break
+		}
+		if last = start; start > 0 && c.allowed(start) {
+			free = start
+		}
+		if end == limit {
+			last = limit
+			if c.allowed(limit) {
+				free = limit
+			}
+		}
+	}
 	switch {
-	case before == joiner, next == joiner, unicode.Is(unicode.M, next):
-		return true
-	case next >= firstShade && next <= lastShade:
-		return true
-	case isFlag(before) && isFlag(next):
-		n := 0
-		for isFlag(lastRune(head)) {
-			head = head[:len(head)-4]
-			n++
-		}
-		return n%2 == 1
+	case free > 0 && !blank(c.line[:free]):
+		return free
+	case last > 0:
+		return last
+	default:
+		return limit
 	}
-	return false
 }
-
-func isFlag(r rune) bool { return r >= firstFlag && r <= lastFlag }

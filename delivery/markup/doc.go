@@ -2,15 +2,20 @@
 //
 // The way of a text is
 //
-//	Markdown ── tables become code blocks ── Split ── Render ── checked against the visible limit
+//	bytes ── clean ── analyse ──► source ── splitter ──► chunk ── tree ──► style ──► Message
+//	         valid    CommonMark: what      cuts where           parsed    one per     checked against
+//	         text     a cut would tear      nothing tears        again     dialect     its limits
 //
-// and every function is pure: same input, same output, no clock, no I/O. Whatever the input, the
-// result is well-formed in its dialect: text of a model can never open or close markup of ours.
+// and every function is pure: same input, same output, no clock, no I/O. A chunk is Markdown that
+// stands for itself, so that it can be cut again. Each dialect is written anew from the parsed
+// text, never passed through: whatever the input, the result is well-formed in its dialect, text of
+// a model can neither open nor close markup of ours, and it notifies nobody (spec/chat.md §8, S5).
+//
+// The work is linear in the length of a text: what hostile texts make expensive is bounded in
+// parse.go, and shown as it is written beyond the bounds.
 //
 // Lengths are UTF-16 code units, which is what all platforms count at most (spec/chat.md §2.5).
 package markup
-
-import "unicode/utf8"
 
 // Dialect is the markup language of a channel. The values are those of channels.Markup, so that a
 // conversion is enough.
@@ -66,13 +71,4 @@ func prefix(s string, limit int) string {
 		}
 	}
 	return s
-}
-
-// lastRune returns the last rune of s, 0 if there is none.
-func lastRune(s string) rune {
-	r, n := utf8.DecodeLastRuneInString(s)
-	if n == 0 {
-		return 0
-	}
-	return r
 }

@@ -5,46 +5,115 @@ import (
 	"unicode"
 )
 
-// Messages makes the messages of a text: tables expanded, split, rendered, and each checked
-// against the visible limit; what is still too long is split again at half (spec/chat.md §2.5,
-// rule 9). A text in which there is nothing to see gives no message.
-func Messages(md string, d Dialect, l Limits) []Message {
-	var out []Message
-	for _, chunk := range Split(expand(md, d), l) {
-		out = appendMessages(out, chunk, d, l)
-	}
-	return out
-}
-
-// leastRechunk is where splitting at half ends and the plain text is cut instead.
+// leastRechunk is where making chunks smaller ends and the plain text is cut instead.
 const leastRechunk = 64
 
-func appendMessages(out []Message, chunk string, d Dialect, l Limits) []Message {
-	m, seen := render(chunk, d)
-	if !visible(m.Plain) {
-		return out
+// Messages makes the messages of a text: split, rendered, and each checked against what a message
+// may hold and show; a part that became too long is made again from less (spec/chat.md §2.5, rule
+// 9). A text in which there is nothing to see gives no message.
+func Messages(md string, d Dialect, l Limits) []Message {
+	src := analyse(clean(md))
+	s := newSplitter(src, l)
+	r := renderer{dialect: d, limits: s.limits, src: src}
+	var out []Message
+	for at := (place{}); !s.done(at); {
+		var made []Message
+		made, at = r.next(s, at)
+		out = append(out, made...)
 	}
-	if l.Visible == 0 || max(seen, Units(m.Plain)) <= l.Visible {
-		return append(out, m)
-	}
-	half := l
-	half.Units = Units(chunk) / 2
-	if half.Units < leastRechunk {
-		return appendPlain(out, m.Plain, d, l.Visible)
-	}
-	for _, part := range Split(chunk, half) {
-		out = appendMessages(out, part, d, l)
+	if len(out) == 0 && visible(src.text) { // nothing but definitions and empty blocks
+		for at := (place{}); !s.done(at); {
+			var chunk string
+			chunk, at = s.next(at)
+			out = r.cutPlain(out, chunk)
+		}
 	}
 	return out
 }
 
-// appendPlain cuts text without markup to size; only the escaping is left to the dialect.
-func appendPlain(out []Message, plain string, d Dialect, limit int) []Message {
+// renderer renders the chunks of one text.
+type renderer struct {
+	dialect Dialect
+	limits  Limits
+	src     *source
+}
+
+// next makes the messages of the chunk at a place, and returns where the next one starts.
+func (r renderer) next(s *splitter, at place) ([]Message, place) {
+	defer func(l Limits) {
+		s.limits.Lines = l.Lines
+		if s.limits.Units != l.Units {
+			s.limit(l.Units)
+		}
+	}(s.limits)
+	for {
+		chunk, to := s.next(at)
+		m, seen := r.render(chunk)
+		if !visible(m.Plain) {
+			return nil, to
+		}
+		bound := r.bound()
+		over := bound > 0 && max(seen, Units(m.Plain)) > bound
+		if !over && !s.fewerLines(r, m) {
+			return []Message{m}, to
+		}
+		if !over {
+			continue
+		}
+		n := Units(chunk)
+		if n <= leastRechunk {
+			return r.cutPlain(nil, m.Plain), to
+		}
+		s.limit(max(leastRechunk, min(n/2, n*bound/max(seen, Units(m.Plain)))))
+	}
+}
+
+// fewerLines lowers the soft limit of lines once where rendering added some, and reports whether
+// the chunk is to be made again.
+func (s *splitter) fewerLines(r renderer, m Message) bool {
+	most := r.limits.Lines
+	over := strings.Count(m.Text, "\n") + 1 - most
+	if most <= 1 || over <= 0 || s.limits.Lines != most {
+		return false
+	}
+	s.limits.Lines = max(1, most-over)
+	return true
+}
+
+// bound is what a message may show, and hold where the platform counts the markup.
+func (r renderer) bound() int {
+	if r.limits.Visible == 0 && r.dialect != TelegramHTML {
+		return r.limits.Units
+	}
+	return r.limits.Visible
+}
+
+// cutPlain cuts text without markup to size; only the escaping is left to the dialect. Directional
+// runs, which a cut would open, are given up.
+func (r renderer) cutPlain(out []Message, plain string) []Message {
+	plain = strings.Map(func(c rune) rune {
+		if isDirection(c) {
+			return -1
+		}
+		return c
+	}, plain)
+	limit := r.bound()
+	if units := r.limits.Units; limit == 0 || units > 0 && units < limit {
+		limit = units
+	}
+	if limit == 0 {
+		limit = Units(plain)
+	}
 	for plain != "" {
 		head := prefix(plain, max(limit, leastLimit))
+		head = head[:characterEnd(plain, len(head))]
+		for text := r.escape(head); r.dialect != TelegramHTML && Units(text) > limit && Units(head) > 1; text = r.escape(head) {
+			half := prefix(head, Units(head)/2)
+			head = half[:max(1, characterEnd(head, len(half)))]
+		}
 		plain = plain[len(head):]
 		if visible(head) {
-			out = append(out, Message{Text: escape(head, d), Plain: head, Source: head})
+			out = append(out, Message{Text: r.escape(head), Plain: head, Source: head})
 		}
 	}
 	return out
@@ -52,67 +121,66 @@ func appendPlain(out []Message, plain string, d Dialect, limit int) []Message {
 
 // Render renders one text without splitting it.
 func Render(md string, d Dialect) string {
-	m, _ := render(normalise(expand(md, d)), d)
+	src := analyse(clean(md))
+	r := renderer{dialect: d, src: src}
+	m, _ := r.render(src.text)
+	if !visible(m.Plain) {
+		return r.escape(src.text)
+	}
 	return m.Text
 }
 
-// render renders a normalised text and returns how much of it is to be seen. Markup that would
-// leave nothing to see (a link definition, an empty code block) is shown as it was written.
-func render(md string, d Dialect) (Message, int) {
-	md = printable(md)
-	m := Message{Text: md, Plain: md, Source: md}
-	if d == Markdown { // passes through: nothing is parsed, whatever its length
-		return m, Units(md)
-	}
-	m.Plain = renderTree(md, plainStyle{})
-	if !visible(m.Plain) {
-		m.Plain = md
-		m.Text = escape(md, d)
-		return m, Units(md)
-	}
+// style returns how a dialect is written, nil if it shows its source.
+func (d Dialect) style() style {
 	switch d {
 	case TelegramHTML:
-		m.Text = renderTree(md, telegramStyle{})
-		return m, htmlUnits(m.Text)
+		return telegramStyle{}
 	case SlackMrkdwn:
-		m.Text = renderTree(md, mrkdwnStyle{})
+		return mrkdwnStyle{}
 	case SlackMarkdown:
-		m.Text = quietBroadcasts(md)
+		return slackMarkdownStyle{}
 	case DiscordMarkdown:
-		m.Text = smallHeadings(md)
+		return discordStyle{}
 	case Plain:
-		m.Text = m.Plain
+		return plainStyle{}
+	default:
+		return nil
+	}
+}
+
+// render renders a clean text and returns how much of it is to be seen.
+func (r renderer) render(md string) (Message, int) {
+	m := Message{Text: md, Plain: md, Source: md}
+	s := r.dialect.style()
+	if s == nil { // passes through: nothing is parsed, whatever its length
+		return m, Units(md)
+	}
+	t := newTree(md, markdown, r.src)
+	m.Plain = t.render(plainStyle{})
+	if !visible(m.Plain) {
+		return m, 0
+	}
+	if m.Text = m.Plain; r.dialect != Plain {
+		m.Text = t.render(s)
+	}
+	if r.dialect == TelegramHTML {
+		return m, htmlUnits(m.Text)
 	}
 	return m, Units(m.Text)
 }
 
 // escape returns text that shows itself in the dialect.
-func escape(s string, d Dialect) string {
-	switch d {
-	case TelegramHTML:
-		return telegramStyle{}.text(s)
-	case SlackMrkdwn:
-		return mrkdwnStyle{}.text(s)
-	case SlackMarkdown:
-		return quietBroadcasts(s)
-	default:
-		return s
+func (r renderer) escape(text string) string {
+	s := r.dialect.style()
+	if s == nil {
+		return text
 	}
+	return s.finish(s.lines(s.text(text)))
 }
 
 // visible reports whether a reader would see anything.
 func visible(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
-}
-
-// printable drops control characters, which no platform shows and some reject.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, s)
 }
 
 // htmlUnits is the visible length of HTML that telegramStyle wrote.
@@ -121,9 +189,9 @@ func htmlUnits(s string) int {
 	for i := 0; i < len(s); {
 		switch s[i] {
 		case '<':
-			i += strings.IndexByte(s[i:], '>') + 1
+			i += max(1, strings.IndexByte(s[i:], '>')+1)
 		case '&':
-			i += strings.IndexByte(s[i:], ';') + 1
+			i += max(1, strings.IndexByte(s[i:], ';')+1)
 			n++
 		default:
 			end := strings.IndexAny(s[i:], "<&")

@@ -1,9 +1,6 @@
 package markup
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestStripScaffolding(t *testing.T) {
 	tests := []struct{ name, in, want string }{
@@ -45,13 +42,5 @@ func TestIsSilent(t *testing.T) {
 		if IsSilent(in) != want {
 			t.Errorf("%q: want %v", in, want)
 		}
-	}
-}
-
-func BenchmarkMessages(b *testing.B) {
-	md := strings.Repeat("Some **bold** text with `code` and a [link](https://example.com).\n\n```go\nfunc main() { println(1 < 2) }\n```\n\n", 60)
-	b.ReportAllocs()
-	for b.Loop() {
-		Messages(md, TelegramHTML, Limits{Units: 4000, Visible: 4096})
 	}
 }

@@ -3,68 +3,108 @@ package markup
 import (
 	"regexp"
 	"strings"
-	"unicode"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
 )
 
 // widestPadding is the width up to which cells are padded; wider cells would only push their
 // neighbours off the screen.
 const widestPadding = 32
 
-// delimiterRow is the second line of a table.
-var delimiterRow = regexp.MustCompile(`^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$`)
+// tableNode is a table; its lines are its rows as they are written, the second is the row of
+// dashes.
+type tableNode struct{ ast.BaseBlock }
 
-// expand replaces tables by aligned code blocks for dialects that have no tables
-// (spec/chat.md §2.6). It is done in the source, before splitting, so that a long table is cut
-// like any other code block.
-func expand(md string, d Dialect) string {
-	if d == Markdown || d == SlackMarkdown || !strings.Contains(md, "|") {
-		return md
+var tableKind = ast.NewNodeKind("Table")
+
+// Kind implements ast.Node.
+func (*tableNode) Kind() ast.NodeKind { return tableKind }
+
+// IsRaw implements ast.Node.
+func (*tableNode) IsRaw() bool { return true }
+
+// Dump implements ast.Node.
+func (n *tableNode) Dump(source []byte, level int) { ast.DumpHelper(n, source, level, nil, nil) }
+
+// tableParser makes tables of the paragraphs that are written like one. It makes no nodes of the
+// cells, because a few rows of nothing but bars would become millions of them.
+type tableParser struct{}
+
+// delimiterRow is the second line of a table.
+var delimiterRow = regexp.MustCompile(`^\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$`)
+
+// Transform implements parser.ParagraphTransformer.
+func (tableParser) Transform(node *ast.Paragraph, reader text.Reader, _ parser.Context) {
+	lines, src := node.Lines(), reader.Source()
+	first := tableStart(lines, src)
+	if first < 0 {
+		return
 	}
-	lines := strings.Split(normalise(md), "\n")
-	out := make([]string, 0, len(lines))
-	var f fence
-	for i := 0; i < len(lines); {
-		if n := tableLength(lines[i:], f); n > 0 {
-			out = append(out, alignedBlock(lines[i:i+n])...)
-			i += n
+	table := &tableNode{}
+	table.SetPos(lines.At(first).Start)
+	table.SetBlankPreviousLines(first == 0 && node.HasBlankPreviousLines())
+	end := first
+	for ; end < lines.Len(); end++ {
+		if row := lines.At(end); strings.Contains(string(row.Value(src)), "|") {
+			table.Lines().Append(row)
 			continue
 		}
-		f = f.after(lines[i])
-		out = append(out, lines[i])
-		i++
+		break
 	}
-	return strings.Join(out, "\n")
+	parent := node.Parent()
+	parent.InsertAfter(parent, node, table)
+	if end < lines.Len() {
+		rest := ast.NewParagraph()
+		rest.SetPos(lines.At(end).Start)
+		for i := end; i < lines.Len(); i++ {
+			rest.Lines().Append(lines.At(i))
+		}
+		parent.InsertAfter(parent, table, rest)
+	}
+	lines.SetSliced(0, first)
+	if first == 0 {
+		parent.RemoveChild(parent, node)
+		return
+	}
+	last := lines.At(first - 1)
+	lines.Set(first-1, last.TrimRightSpace(src))
 }
 
-// tableLength returns how many of the lines are a table, 0 if they do not start with one.
-func tableLength(lines []string, f fence) int {
-	if f.open() || len(lines) < 2 || !isRow(lines[0]) || !strings.Contains(lines[1], "|") || !delimiterRow.MatchString(lines[1]) {
-		return 0
+// tableStart returns the index of the first line that heads a table, -1 if there is none.
+func tableStart(lines *text.Segments, src []byte) int {
+	for i := 1; i < lines.Len(); i++ {
+		line, head := lines.At(i), lines.At(i-1)
+		dashes := strings.TrimSpace(string(line.Value(src)))
+		if !strings.Contains(dashes, "|") || !delimiterRow.MatchString(dashes) {
+			continue
+		}
+		header := string(head.Value(src))
+		if strings.Contains(header, "|") && len(cells(header)) == len(cells(dashes)) {
+			return i - 1
+		}
 	}
-	if len(cells(lines[0])) != len(cells(lines[1])) {
-		return 0
-	}
-	n := 2
-	for n < len(lines) && isRow(lines[n]) {
-		n++
-	}
-	return n
+	return -1
 }
 
-func isRow(line string) bool {
-	return strings.Contains(line, "|") && !strings.HasPrefix(line, "    ") && !looksLikeFence(line)
-}
-
-// cells splits a row; a bar behind a backslash belongs to its cell.
+// cells splits a row. A bar behind a backslash or in code belongs to its cell.
 func cells(row string) []string {
 	row = strings.TrimPrefix(strings.TrimSpace(row), "|")
 	var out []string
 	var cell strings.Builder
 	for i := 0; i < len(row); i++ {
 		switch {
-		case row[i] == '\\' && i+1 < len(row) && row[i+1] == '|':
-			cell.WriteByte('|')
+		case row[i] == '\\' && i+1 < len(row):
+			if row[i+1] != '|' {
+				cell.WriteByte('\\')
+			}
+			cell.WriteByte(row[i+1])
 			i++
+		case row[i] == '`':
+			code := codeSpan(row[i:])
+			cell.WriteString(strings.ReplaceAll(code, `\|`, "|"))
+			i += len(code) - 1
 		case row[i] == '|':
 			out = append(out, strings.TrimSpace(cell.String()))
 			cell.Reset()
@@ -78,44 +118,123 @@ func cells(row string) []string {
 	return out
 }
 
-// alignedBlock writes a table as a code block.
-func alignedBlock(rows []string) []string {
-	columns := len(cells(rows[0]))
-	width := make([]int, columns)
-	var grid [][]string
-	for i, row := range rows {
-		if i == 1 {
-			continue
+// codeSpan returns the code that s starts with, or only its backticks if it is not closed. It looks
+// at few runs of backticks, which makes a row of them cheap.
+func codeSpan(s string) string {
+	const most = 8
+	n := run(s)
+	i := n
+	for range most {
+		j := strings.IndexByte(s[i:], '`')
+		if j < 0 {
+			break
 		}
-		line := make([]string, columns)
-		copy(line, cells(row))
-		for j := range line {
-			line[j] = strings.ReplaceAll(renderTree(line[j], plainStyle{}), "\n", " ")
-			width[j] = max(width[j], min(columnsOf(line[j]), widestPadding))
-		}
-		grid = append(grid, line)
-	}
-	out := make([]string, 0, len(rows)+2)
-	ticks := 3
-	for i, line := range grid {
-		out = append(out, padded(line, width))
-		ticks = max(ticks, longestRun(out[len(out)-1])+1)
-		if i == 0 {
-			out = append(out, ruler(width))
+		i += j
+		m := run(s[i:])
+		if i += m; m == n {
+			return s[:i]
 		}
 	}
-	mark := strings.Repeat("`", ticks)
-	return append(append([]string{mark}, out...), mark)
+	return s[:n]
 }
 
-func padded(line []string, width []int) string {
+// grid is a table as plain text: its cells without the row of dashes, and how each column is
+// aligned.
+type grid struct {
+	rows  [][]string
+	align []alignment
+}
+
+type alignment uint8
+
+const (
+	left alignment = iota
+	right
+	centre
+)
+
+// grid returns a table whose cells are rendered in a style.
+func (t *tree) grid(n *tableNode, s style) grid {
+	var g grid
+	for i := range n.Lines().Len() {
+		seg := n.Lines().At(i)
+		row := cells(string(seg.Value(t.src)))
+		if i == 1 {
+			g.align = alignments(row)
+			continue
+		}
+		for j, cell := range row {
+			row[j] = t.cell(cell, s)
+		}
+		g.rows = append(g.rows, row)
+	}
+	return g
+}
+
+func alignments(dashes []string) []alignment {
+	out := make([]alignment, len(dashes))
+	for i, d := range dashes {
+		switch {
+		case !strings.HasSuffix(d, ":"):
+		case strings.HasPrefix(d, ":"):
+			out[i] = centre
+		default:
+			out[i] = right
+		}
+	}
+	return out
+}
+
+// cell renders the text of a cell, which is one line.
+func (t *tree) cell(md string, s style) string {
+	if !strings.ContainsAny(md, "\\`*_~|[]<>&!$:@") {
+		return s.text(md)
+	}
+	return strings.ReplaceAll(renderLine(md, s, t.part), "\n", " ")
+}
+
+// aligned writes a table for a font of fixed width.
+func (g grid) aligned() string {
+	var width []int
+	for _, row := range g.rows {
+		for j, cell := range row {
+			if j == len(width) {
+				width = append(width, 1)
+			}
+			width[j] = max(width[j], min(columnsOf(cell), widestPadding))
+		}
+	}
 	var b strings.Builder
-	for j, cell := range line {
+	for i, row := range g.rows {
+		b.WriteString(g.padded(row, width))
+		b.WriteByte('\n')
+		if i == 0 {
+			b.WriteString(ruler(width))
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+func (g grid) padded(row []string, width []int) string {
+	var b strings.Builder
+	for j, cell := range row {
 		if j > 0 {
 			b.WriteString(" | ")
 		}
+		missing := max(0, width[j]-columnsOf(cell))
+		before := 0
+		if j < len(g.align) {
+			switch g.align[j] {
+			case right:
+				before = missing
+			case centre:
+				before = missing / 2
+			}
+		}
+		b.WriteString(strings.Repeat(" ", before))
 		b.WriteString(cell)
-		b.WriteString(strings.Repeat(" ", max(0, width[j]-columnsOf(cell))))
+		b.WriteString(strings.Repeat(" ", missing-before))
 	}
 	return strings.TrimRight(b.String(), " ")
 }
@@ -123,38 +242,7 @@ func padded(line []string, width []int) string {
 func ruler(width []int) string {
 	parts := make([]string, len(width))
 	for j, w := range width {
-		parts[j] = strings.Repeat("-", max(w, 1))
+		parts[j] = strings.Repeat("-", w)
 	}
 	return strings.Join(parts, "-+-")
-}
-
-// longestRun returns the length of the longest run of backticks.
-func longestRun(s string) int {
-	longest, n := 0, 0
-	for i := range len(s) {
-		if s[i] != '`' {
-			n = 0
-			continue
-		}
-		n++
-		longest = max(longest, n)
-	}
-	return longest
-}
-
-// columnsOf returns how many columns of a fixed-width font a text takes: East Asian and emoji
-// characters take two, combining marks none.
-func columnsOf(s string) int {
-	n := 0
-	for _, r := range s {
-		switch {
-		case r == joiner || unicode.Is(unicode.Mn, r):
-		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) ||
-			r >= 0xFF01 && r <= 0xFF60 || r >= 0x3000 && r <= 0x303F || r >= 0x1F300 && r <= 0x1FAFF:
-			n += 2
-		default:
-			n++
-		}
-	}
-	return n
 }

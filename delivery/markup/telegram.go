@@ -1,9 +1,6 @@
 package markup
 
-import (
-	"net/url"
-	"strings"
-)
+import "strings"
 
 // telegramStyle writes Telegram's HTML parse mode. The platform knows the tags used here and the
 // four references of htmlEscaper; anything else rejects the whole message.
@@ -13,7 +10,11 @@ var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"
 
 var telegramTags = [...]string{bold: "b", italic: "i", strike: "s", spoiler: "tg-spoiler"}
 
+func (telegramStyle) manner() manner { return manner{rule: rule, indent: "  "} }
+
 func (telegramStyle) text(s string) string { return htmlEscaper.Replace(s) }
+
+func (telegramStyle) label(s string) string { return htmlEscaper.Replace(s) }
 
 func (telegramStyle) span(k span, inner string) string {
 	return "<" + telegramTags[k] + ">" + inner + "</" + telegramTags[k] + ">"
@@ -22,53 +23,51 @@ func (telegramStyle) span(k span, inner string) string {
 func (t telegramStyle) code(s string) string { return "<code>" + t.text(s) + "</code>" }
 
 func (t telegramStyle) block(language, body string) string {
-	body = t.text(strings.TrimRight(body, "\n"))
-	if body == "" {
+	if body = t.text(body); body == "" {
 		return ""
 	}
-	if language = languageName(language); language == "" {
+	if language = languageName(language); language == "" || len(language) > 32 {
 		return "<pre>" + body + "</pre>"
 	}
 	return `<pre><code class="language-` + language + `">` + body + "</code></pre>"
 }
 
-func (t telegramStyle) link(inner, label, target string) string {
-	if !webLink(target) {
-		return withTarget(inner, label, t.text(target), target)
-	}
+func (t telegramStyle) link(inner, _, target string) string {
 	return `<a href="` + t.text(target) + `">` + inner + "</a>"
 }
 
-func (telegramStyle) quote(inner string) string {
-	if inner == "" {
+func (t telegramStyle) heading(_ int, inner string) string { return t.span(bold, inner) }
+
+// quote writes a quote; one inside of another is not possible and gets the usual mark.
+func (t telegramStyle) quote(inner string, nested bool) string {
+	switch {
+	case inner == "":
 		return ""
+	case !nested:
+		return "<blockquote>" + inner + "</blockquote>"
+	case strings.Contains(inner, "<pre>"):
+		return inner
+	default:
+		return quoteLines(inner, t.text("> "))
 	}
-	return "<blockquote>" + inner + "</blockquote>"
 }
+
+func (telegramStyle) item(m itemMark) string { return m.symbol() }
+
+func (t telegramStyle) table(tr *tree, n *tableNode) string {
+	return t.block("", strings.TrimRight(tr.grid(n, plainStyle{}).aligned(), "\n"))
+}
+
+func (telegramStyle) lines(inner string) string { return inner }
+
+func (telegramStyle) quiet(inner string) string { return inner }
+
+func (telegramStyle) finish(s string) string { return s }
 
 // languageName returns the language of a code block if it is a plain name, "" otherwise.
 func languageName(s string) string {
-	const longest = 32
-	ok := len(s) <= longest && !strings.ContainsFunc(s, func(r rune) bool {
-		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("+-#._", r)
-	})
-	if !ok {
+	if strings.ContainsFunc(s, func(r rune) bool { return !isWord(r) && !strings.ContainsRune("+-#._", r) }) {
 		return ""
 	}
 	return s
-}
-
-// webLink reports whether a target is something to be opened in a browser; other schemes could
-// mention people or start programs.
-func webLink(target string) bool {
-	u, err := url.Parse(target)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && !strings.ContainsAny(target, " \n\t")
-}
-
-// withTarget shows a link that cannot be one: its text, and its target unless that says the same.
-func withTarget(inner, label, shown, target string) string {
-	if target == "" || label == target || "mailto:"+label == target || "http://"+label == target || "https://"+label == target {
-		return inner
-	}
-	return inner + " (" + shown + ")"
 }

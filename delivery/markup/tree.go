@@ -2,22 +2,11 @@ package markup
 
 import (
 	"html"
-	"strconv"
 	"strings"
 
-	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
-	"github.com/yuin/goldmark/text"
-	"github.com/yuin/goldmark/util"
-)
-
-// markdown is the parser of the Markdown that models write. It holds no state between texts.
-var markdown = goldmark.New(
-	goldmark.WithExtensions(extension.Strikethrough, extension.Linkify),
-	goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(spoilerParser{}, 450))),
 )
 
 // span is a kind of emphasis.
@@ -33,159 +22,155 @@ const (
 // style is what a dialect makes of the elements of a text. Arguments called inner are rendered
 // already, all others are not.
 type style interface {
+	manner() manner
 	text(s string) string
+	label(s string) string // text in a link
 	span(k span, inner string) string
 	code(s string) string
 	block(language, body string) string
-	link(inner, label, target string) string
-	quote(inner string) string
+	link(inner, label, target string) string // target is a web address
+	heading(level int, inner string) string
+	quote(inner string, nested bool) string
+	item(m itemMark) string
+	table(t *tree, n *tableNode) string
+	lines(inner string) string // the lines of a paragraph
+	quiet(inner string) string // without what the pieces of a heading could notify people with
+	finish(s string) string    // the whole text
 }
 
+// manner is how a dialect composes blocks.
+type manner struct {
+	liftsCode  bool   // code blocks cannot stand in quotes
+	commonMark bool   // white space has the meaning it has in CommonMark
+	rule       string // a thematic break
+	indent     string // of what belongs to an item; "" = as wide as the item's mark
+}
+
+// itemMark tells what stands in front of an item of a list.
+type itemMark struct {
+	depth  int
+	number int  // of an ordered list, -1 otherwise
+	char   byte // the mark of the list in the source: - * + . )
+	task   task
+}
+
+type task uint8
+
 const (
-	bullet      = "• "
-	rule        = "──────────"
-	deepestList = 6 // deeper lists are not indented further
+	noTask task = iota
+	openTask
+	doneTask
 )
 
-// tree renders the parsed text in a style.
+// tree renders a parsed text in a style.
 type tree struct {
 	src   []byte
+	doc   ast.Node // nil if it could not be parsed
+	part  *source  // the text this is a part of
 	style style
 	// What is around the place being rendered: emphasis does not nest in itself, nothing nests in
-	// links, quotes do not nest.
+	// links, quotes nest in a way of their own.
 	within [spoiler + 1]bool
 	link   bool
 	quote  bool
+	above  byte // the mark of the list right above
 }
 
 // renderTree renders a text in a style. A text that the parser cannot cope with is shown as it is.
-func renderTree(md string, s style) (out string) {
+func renderTree(md string, s style, src *source) string {
+	return newTree(md, markdown, src).render(s)
+}
+
+// renderLine renders one line in which there are no blocks.
+func renderLine(md string, s style, src *source) string {
+	return newTree(md, oneLine, src).render(s)
+}
+
+// newTree parses a text, which is a part of src or a text of its own.
+func newTree(md string, p parser.Parser, src *source) (t *tree) {
+	t = &tree{src: []byte(md), part: src}
+	if src == nil {
+		t.part = &source{}
+	}
 	defer func() {
 		if recover() != nil { // a stranger's text met a fault of the parser
-			out = s.text(md)
+			t.doc = nil
 		}
 	}()
-	src := []byte(md)
-	t := tree{src: src, style: s}
-	return strings.Trim(t.blocks(markdown.Parser().Parse(text.NewReader(src)), 0), "\n")
+	t.doc, _ = parse(p, t.src, t.part.refs)
+	return t
 }
 
-// blocks renders the children of a block, a blank line between them.
-func (t *tree) blocks(parent ast.Node, depth int) string {
-	var b strings.Builder
+// render writes the text in a style.
+func (t *tree) render(s style) (out string) {
+	t.style, t.within, t.link, t.quote = s, [spoiler + 1]bool{}, false, false
+	defer func() {
+		if recover() != nil {
+			out = s.finish(s.text(string(t.src)))
+		}
+	}()
+	return s.finish(strings.Trim(join(t.blocks(t.doc, 0), s.manner()), "\n"))
+}
+
+// inlines renders the children of an inline element or a paragraph. Neighbouring pieces of text are
+// rendered as one, because what a character means depends on those next to it.
+func (t *tree) inlines(parent ast.Node) string {
+	var out, text strings.Builder
+	flush := func() {
+		if text.Len() > 0 {
+			out.WriteString(t.text(text.String()))
+			text.Reset()
+		}
+	}
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
-		s := t.block(n, depth)
-		if s == "" {
+		if s, ok := t.literal(n); ok {
+			text.WriteString(s)
 			continue
 		}
-		if b.Len() > 0 {
-			b.WriteString("\n\n")
-		}
-		b.WriteString(s)
+		flush()
+		out.WriteString(t.inline(n))
 	}
-	return b.String()
+	flush()
+	return out.String()
 }
 
-func (t *tree) block(n ast.Node, depth int) string {
+// text renders text that has no meaning any more.
+func (t *tree) text(s string) string {
+	if t.link {
+		return t.style.label(revealed(s))
+	}
+	return t.style.text(s)
+}
+
+// literal returns the text that a node is, if it is nothing else.
+func (t *tree) literal(n ast.Node) (string, bool) {
 	switch n := n.(type) {
-	case *ast.Heading:
-		return t.span(bold, n)
-	case *ast.Paragraph, *ast.TextBlock:
-		return t.inlines(n)
-	case *ast.FencedCodeBlock:
-		return t.style.block(string(n.Language(t.src)), t.lines(n))
-	case *ast.CodeBlock:
-		return t.style.block("", t.lines(n))
-	case *ast.HTMLBlock:
-		raw := t.lines(n)
-		if n.HasClosure() {
-			raw += string(n.ClosureLine.Value(t.src))
+	case *ast.Text:
+		s := unescape(string(n.Segment.Value(t.src)))
+		if n.SoftLineBreak() || n.HardLineBreak() {
+			s += "\n"
 		}
-		return t.style.text(strings.TrimRight(raw, "\n"))
-	case *ast.ThematicBreak:
-		return t.style.text(rule)
-	case *ast.Blockquote:
-		if t.quote {
-			return t.blocks(n, depth)
-		}
-		t.quote = true
-		inner := t.blocks(n, depth)
-		t.quote = false
-		return t.style.quote(inner)
-	case *ast.List:
-		return t.list(n, depth)
-	case *ast.LinkReferenceDefinition:
-		return ""
-	default:
-		return t.blocks(n, depth)
+		return s, true
+	case *ast.String:
+		return string(n.Value), true
+	case *literalNode:
+		return string(n.value), true
+	case *ast.RawHTML:
+		return t.rawHTML(n), true
 	}
-}
-
-func (t *tree) lines(n ast.Node) string {
-	var b strings.Builder
-	lines := n.Lines()
-	for i := range lines.Len() {
-		seg := lines.At(i)
-		b.Write(seg.Value(t.src))
-	}
-	return b.String()
-}
-
-// list renders items as lines, nested lists indented. Only the first line of an item has the
-// marker: what follows stays at the left, because an indentation would end up in code blocks.
-func (t *tree) list(l *ast.List, depth int) string {
-	gap := "\n\n"
-	if l.IsTight {
-		gap = "\n"
-	}
-	indent := strings.Repeat("  ", min(depth, deepestList))
-	number := l.Start
-	var b strings.Builder
-	for item := l.FirstChild(); item != nil; item = item.NextSibling() {
-		if b.Len() > 0 {
-			b.WriteString(gap)
-		}
-		b.WriteString(indent)
-		if l.IsOrdered() {
-			b.WriteString(strconv.Itoa(number) + ". ")
-			number++
-		} else {
-			b.WriteString(bullet)
-		}
-		for n := item.FirstChild(); n != nil; n = n.NextSibling() {
-			if n.PreviousSibling() != nil {
-				b.WriteString(gap)
-			}
-			b.WriteString(t.block(n, depth+1))
-		}
-	}
-	return b.String()
-}
-
-func (t *tree) inlines(parent ast.Node) string {
-	var b strings.Builder
-	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
-		b.WriteString(t.inline(n))
-	}
-	return b.String()
+	return "", false
 }
 
 func (t *tree) inline(n ast.Node) string {
 	switch n := n.(type) {
-	case *ast.Text:
-		s := t.style.text(unescape(string(n.Segment.Value(t.src))))
-		if n.SoftLineBreak() || n.HardLineBreak() {
-			s += "\n"
-		}
-		return s
-	case *ast.String:
-		return t.style.text(string(n.Value))
+	case *extast.TaskCheckBox:
+		return "" // stands in the mark of its item
 	case *ast.CodeSpan:
-		code := t.rawText(n)
-		if t.link {
-			return t.style.text(code)
+		if code := t.rawText(n); t.link {
+			return t.text(code)
+		} else {
+			return t.style.code(code)
 		}
-		return t.style.code(code)
 	case *ast.Emphasis:
 		if n.Level == 2 {
 			return t.span(bold, n)
@@ -200,13 +185,7 @@ func (t *tree) inline(n ast.Node) string {
 	case *ast.Image:
 		return t.anchor(n, unescape(string(n.Destination)))
 	case *ast.AutoLink:
-		label := string(n.Label(t.src))
-		if t.link {
-			return t.style.text(label)
-		}
-		return t.style.link(t.style.text(label), label, string(n.URL(t.src)))
-	case *ast.RawHTML:
-		return t.rawHTML(n)
+		return t.autoLink(string(n.Label(t.src)), string(n.URL(t.src)))
 	default:
 		return t.inlines(n)
 	}
@@ -220,26 +199,10 @@ func (t *tree) span(k span, n ast.Node) string {
 	t.within[k] = true
 	inner := t.inlines(n)
 	t.within[k] = false
-	if strings.TrimSpace(inner) == "" {
+	if strings.Trim(inner, zeroWidth+" \t\n") == "" {
 		return inner
 	}
 	return t.style.span(k, inner)
-}
-
-// anchor renders a link or an image, which is a link to the picture.
-func (t *tree) anchor(n ast.Node, target string) string {
-	if t.link {
-		return t.inlines(n)
-	}
-	plain := tree{src: t.src, style: plainStyle{}, link: true}
-	label := strings.ReplaceAll(plain.inlines(n), "\n", " ")
-	if strings.TrimSpace(label) == "" {
-		return t.style.link(t.style.text(target), target, target)
-	}
-	t.link = true
-	inner := t.inlines(n)
-	t.link = false
-	return t.style.link(inner, label, target)
 }
 
 // rawText is the text of a code span: nothing in it has a meaning.
@@ -264,10 +227,12 @@ func (t *tree) rawHTML(n *ast.RawHTML) string {
 	case "<br>", "<br/>":
 		return "\n"
 	}
-	return t.style.text(b.String())
+	return b.String()
 }
 
 const punctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+func isPunctuation(r rune) bool { return r < 0x80 && strings.IndexByte(punctuation, byte(r)) >= 0 }
 
 // unescape resolves backslash escapes and character references, each at most once.
 func unescape(s string) string {
@@ -278,17 +243,17 @@ func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		switch {
-		case s[i] == '\\' && i+1 < len(s) && strings.IndexByte(punctuation, s[i+1]) >= 0:
+		case s[i] == '\\' && i+1 < len(s) && isPunctuation(rune(s[i+1])):
 			i++
 			b.WriteByte(s[i])
 		case s[i] == '&':
-			end := strings.IndexByte(s[i:min(i+longest, len(s))], ';')
-			if end < 0 {
-				b.WriteByte('&')
-				continue
+			name := reference.FindString(s[i+1 : min(i+longest, len(s))])
+			ref := "&" + name
+			if r := html.UnescapeString(ref); r != ref {
+				ref = printable(r)
 			}
-			b.WriteString(printable(html.UnescapeString(s[i : i+end+1])))
-			i += end
+			b.WriteString(ref)
+			i += len(name)
 		default:
 			b.WriteByte(s[i])
 		}

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -16,8 +17,10 @@ type accountKey struct{ channel, account string }
 // account is a registered adapter with what it can do.
 type account struct {
 	adapter channels.Adapter
-	editor  channels.Editor // nil = messages cannot be replaced
-	typer   channels.Typer  // nil = no sign of work
+	editor  channels.Editor   // nil = messages cannot be replaced
+	typer   channels.Typer    // nil = no sign of work
+	reactor channels.Reactor  // nil = no reactions
+	stream  channels.Streamer // nil = no native streams
 	traits  channels.Traits
 	set     Settings
 	global  *rate.Limiter // over all destinations
@@ -31,6 +34,8 @@ func newAccount(a channels.Adapter, set Settings) *account {
 	if set.Typing {
 		acct.typer, _ = a.(channels.Typer)
 	}
+	acct.reactor, _ = a.(channels.Reactor)
+	acct.stream, _ = a.(channels.Streamer)
 	if g := acct.traits.Global; g > 0 {
 		acct.global = rate.NewLimiter(rate.Limit(g), max(1, int(g)))
 	}
@@ -39,22 +44,41 @@ func newAccount(a channels.Adapter, set Settings) *account {
 
 func (a *account) key() accountKey { return accountKey{a.traits.Channel, a.traits.Account} }
 
-// pace returns a new limiter for one destination.
-func (a *account) pace() *rate.Limiter {
-	if a.traits.Pace.Every <= 0 {
+// pace returns a new limiter for one conversation.
+func (a *account) pace(k chat.Kind) *rate.Limiter {
+	p := a.traits.Pace
+	if k != chat.Direct && a.traits.GroupPace.Every > 0 {
+		p = a.traits.GroupPace
+	}
+	if p.Every <= 0 {
 		return rate.NewLimiter(rate.Inf, 1)
 	}
-	return rate.NewLimiter(rate.Every(a.traits.Pace.Every), max(1, a.traits.Pace.Burst))
+	return rate.NewLimiter(rate.Every(p.Every), max(1, p.Burst))
+}
+
+// editInterval is the least time between two edits of a preview in a conversation.
+func (a *account) editInterval(k chat.Kind) time.Duration {
+	if k != chat.Direct && a.traits.GroupEditInterval > 0 {
+		return max(leastPace, a.traits.GroupEditInterval)
+	}
+	return max(leastPace, a.traits.EditInterval)
 }
 
 // previews reports whether a turn may show its text before it is complete.
 func (a *account) previews() bool { return a.set.Previews && a.editor != nil }
 
-// rule returns the rule of the slot for a turn at an address that answers target.
-func (a *account) rule(to chat.Address, target string) Rule {
+// streams reports whether a preview may grow on the platform's side.
+func (a *account) streams() bool { return a.set.NativeStream && a.stream != nil && a.previews() }
+
+// rule returns the rule of the slot for a turn at an address that answers target through the
+// interaction via; an interaction is no message that one could refer to.
+func (a *account) rule(to chat.Address, target, via string, batched bool) Rule {
+	if via != "" {
+		target = ""
+	}
 	return Rule{
-		Mode: a.set.ReplyTo, References: a.traits.References, OpensThreads: a.traits.OpensThreads,
-		InThread: to.Thread != "", Target: target,
+		Mode: a.set.mode(to.Kind), References: a.traits.References, OpensThreads: a.traits.OpensThreads,
+		InThread: to.Thread != "", Batched: batched, Target: target,
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"understudy/channels"
 	"understudy/chat"
 )
@@ -18,6 +16,7 @@ const (
 	roundTries = 3                      // attempts before a longer pause
 	roundPause = 30 * time.Second       // the pause, while the platform cannot be reached
 	holdFor    = 15 * time.Minute       // how long a durable thing is held for a platform that is away
+	longPause  = time.Minute            // a platform that wants a longer pause is told of in the log
 
 	textTimeout  = 45 * time.Second // one call without a file; adapters' own limits are shorter
 	mediaTimeout = 6 * time.Minute  // one call with a file
@@ -67,9 +66,13 @@ func backoff(n int, asked time.Duration) time.Duration {
 
 // patience says how often a request is repeated.
 type patience struct {
-	tries    int       // at most; 0 = until the time below
-	until    time.Time // no attempt begins later
-	harmless bool      // doing it twice does no harm: an unsure attempt is repeated too
+	tries    int           // at most; 0 = until the time below
+	until    time.Time     // no attempt begins later
+	most     time.Duration // a platform that wants a longer pause gets no further attempt; 0 = any
+	harmless bool          // doing it twice does no harm: an unsure attempt is repeated too
+	// parked is told, once, that the platform wants an unusually long pause. Then the request rests
+	// until the pause or the patience is over. nil = what would outlast the patience ends at once.
+	parked func(wait time.Duration)
 }
 
 // insist makes a request until it succeeds, is refused, or patience ends. It returns nil, a
@@ -91,47 +94,33 @@ func (s *Service) insist(ctx context.Context, p patience, once func(context.Cont
 		if p.tries == 0 && n%roundTries == 0 {
 			wait = max(wait, roundPause)
 		}
-		if n == p.tries || s.clock.Now().Add(wait).After(p.until) {
+		left := p.until.Sub(s.clock.Now())
+		last := wait > left
+		switch {
+		case n == p.tries, p.most > 0 && wait > p.most, last && (p.parked == nil || e.After <= left):
 			return e
+		case p.parked != nil && e.After > longPause:
+			p.parked(e.After)
+			p.parked = func(time.Duration) {}
 		}
-		if s.clock.Sleep(ctx, wait) != nil {
+		if s.clock.Sleep(ctx, min(wait, left)) != nil {
 			return errStopped
 		}
+		if last {
+			return e
+		}
 	}
-}
-
-// await waits for the pace of the destination and of the account.
-func (s *Service) await(ctx context.Context, a *account, to chat.Address) error {
-	now := s.clock.Now()
-	here, all := s.limiter(to).ReserveN(now, 1), a.global.ReserveN(now, 1)
-	if s.clock.Sleep(ctx, max(here.DelayFrom(now), all.DelayFrom(now))) != nil {
-		here.CancelAt(now) // as of the reservation: what was not waited for is given back
-		all.CancelAt(now)
-		return errStopped
-	}
-	return nil
-}
-
-// mayNow takes the right to one call if there is no need to wait.
-func (s *Service) mayNow(a *account, to chat.Address) bool {
-	now := s.clock.Now()
-	pace := s.limiter(to)
-	if pace.TokensAt(now) < 1 || !a.global.AllowN(now, 1) {
-		return false
-	}
-	return pace.AllowN(now, 1)
-}
-
-func (s *Service) limiter(to chat.Address) *rate.Limiter {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.line(to).pace
 }
 
 // where returns the address to give to the adapter: a conversation may have moved.
 func (s *Service) where(to chat.Address) chat.Address {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.movedTo(to)
+}
+
+// movedTo is where with s.mu held.
+func (s *Service) movedTo(to chat.Address) chat.Address {
 	if id, ok := s.moved[accountKey{to.Channel, to.Account}][to.Conversation]; ok {
 		to.Conversation = id
 	}

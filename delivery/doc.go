@@ -19,5 +19,10 @@
 // doubles) and is unknown elsewhere.
 //
 // Previews and notices are not stored; only the id of a standing preview is, so that the next
-// start can take it away.
+// start can take it away, and whether it is a native stream, so that it can stop it first.
+//
+// The first-reply slot (Slot) decides which message of a turn refers to the question or opens a
+// thread; testdata/golden shows turns as people see them. Reactions, typing and what speaks an
+// answer stand beside the queues: nothing waits for the former, and an answer waits a bounded time
+// for its sound (Deps.Speak).
 package delivery

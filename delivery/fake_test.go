@@ -3,10 +3,13 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -23,6 +26,8 @@ type said struct {
 	Silent            bool
 	File              string
 	Conversation      string
+	Thread, Via, For  string
+	Growing           bool // a native stream that was not stopped
 }
 
 // platform is an in-memory channel whose failures are scripted. A hook that returns an error of
@@ -36,17 +41,27 @@ type platform struct {
 	times  []time.Time
 	nextID int
 	keys   map[string]string
-	hang   bool // a send waits for the end of its context
+	hang   bool     // a send waits for the end of its context
+	tale   []string // what happened, for a reader
+	began  time.Time
+
+	reactions map[string][]string // by message
+	reacting  map[string]bool     // messages with a call under way
+
+	then func() // runs once the next call has had its effect
 
 	// Hooks fail the call; nil = it works. Stored tells that the call had its effect.
 	onSend   func(p channels.Piece) (stored bool, err error)
 	onEdit   func(id string, p channels.Piece) error
 	onDelete func(id string) error
+	onTyping func(ctx context.Context) error
+	onReact  func(call string) error
+	onStream func(call string) (done bool, err error) // start, append, stop
 }
 
 func newPlatform() *platform {
 	return &platform{
-		keys: map[string]string{},
+		keys: map[string]string{}, reactions: map[string][]string{}, reacting: map[string]bool{},
 		traits: channels.Traits{
 			Channel: "fake", Markup: channels.Markdown, TextLimit: 1000,
 			Edits: true, EditInterval: 1200 * time.Millisecond, References: true, SilentNotices: true,
@@ -58,8 +73,38 @@ func (f *platform) Traits() channels.Traits                        { return f.tr
 func (f *platform) Run(ctx context.Context, _ channels.Sink) error { <-ctx.Done(); return nil }
 func (f *platform) TypingTTL() time.Duration                       { return 5 * time.Second }
 
+// done runs what was to follow a call's effect.
+func (f *platform) done() {
+	f.mu.Lock()
+	then := f.then
+	f.then = nil
+	f.mu.Unlock()
+	if then != nil {
+		then()
+	}
+}
+
 func (f *platform) log(call string) {
 	f.calls, f.times = append(f.calls, call), append(f.times, time.Now())
+}
+
+// tell adds a line to the tale.
+func (f *platform) tell(format string, args ...any) {
+	f.tale = append(f.tale, fmt.Sprintf("%6s  ", time.Since(f.began).Round(time.Millisecond))+fmt.Sprintf(format, args...))
+}
+
+// special says what is special about a piece.
+func special(p channels.Piece) string {
+	var b strings.Builder
+	for _, x := range []struct{ what, value string }{{"in", p.To.Thread}, {"→", p.ReplyTo}, {"via", p.Via}, {"for", p.For}} {
+		if x.value != "" {
+			b.WriteString(" " + x.what + " " + x.value)
+		}
+	}
+	if p.Silent {
+		b.WriteString(" silent")
+	}
+	return b.String()
 }
 
 func (f *platform) Send(ctx context.Context, p channels.Piece) (channels.Receipt, error) {
@@ -71,10 +116,12 @@ func (f *platform) Send(ctx context.Context, p channels.Piece) (channels.Receipt
 	if f.onSend != nil {
 		stored, err = f.onSend(p)
 	}
+	defer f.done()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.log("send")
 	if err != nil && !stored {
+		f.tell("%s fails: %s", p.Class, verdict(err).Code)
 		return channels.Receipt{}, err
 	}
 	if id, ok := f.keys[p.Key]; ok && f.traits.Idempotent {
@@ -83,7 +130,10 @@ func (f *platform) Send(ctx context.Context, p channels.Piece) (channels.Receipt
 	f.nextID++
 	id := fmt.Sprint(f.nextID)
 	f.keys[p.Key] = id
-	m := said{ID: id, Text: p.Text, ReplyTo: p.ReplyTo, Class: p.Class, Silent: p.Silent, Conversation: p.To.Conversation}
+	m := said{
+		ID: id, Text: p.Text, ReplyTo: p.ReplyTo, Class: p.Class, Silent: p.Silent,
+		Conversation: p.To.Conversation, Thread: p.To.Thread, Via: p.Via, For: p.For,
+	}
 	if p.Text == "" {
 		m.Text = p.Plain
 	}
@@ -91,6 +141,7 @@ func (f *platform) Send(ctx context.Context, p channels.Piece) (channels.Receipt
 		m.File = p.Media[0].Name
 	}
 	f.said = append(f.said, m)
+	f.tell("#%s %s%s: %s%s", id, p.Class, special(p), m.Text, m.File)
 	if err != nil {
 		return channels.Receipt{}, err
 	}
@@ -102,17 +153,23 @@ func (f *platform) Edit(_ context.Context, _ chat.Address, id string, p channels
 	if f.onEdit != nil {
 		err = f.onEdit(id, p)
 	}
+	defer f.done()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.log("edit " + id)
 	if err != nil {
+		f.tell("#%s is not edited: %s", id, verdict(err).Code)
 		return err
 	}
 	for i := range f.said {
 		if f.said[i].ID == id {
+			if f.said[i].Growing {
+				return &channels.SendError{Verdict: channels.Refused, Code: "streaming", Err: fmt.Errorf("a stream cannot be edited")}
+			}
 			if f.said[i].Text = p.Text; p.Text == "" {
 				f.said[i].Text = p.Plain
 			}
+			f.tell("#%s now: %s", id, f.said[i].Text)
 			return nil
 		}
 	}
@@ -130,17 +187,25 @@ func (f *platform) Delete(_ context.Context, _ chat.Address, id string) error {
 	}
 	for i := range f.said {
 		if f.said[i].ID == id {
+			if f.said[i].Growing {
+				return &channels.SendError{Verdict: channels.Refused, Code: "streaming", Err: fmt.Errorf("a stream cannot be deleted")}
+			}
 			f.said = append(f.said[:i], f.said[i+1:]...)
+			f.tell("#%s deleted", id)
 			return nil
 		}
 	}
 	return &channels.SendError{Verdict: channels.Missing, Code: "missing"}
 }
 
-func (f *platform) Typing(context.Context, chat.Address) error {
+func (f *platform) Typing(ctx context.Context, _ chat.Address) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.log("typing")
+	f.tell("typing")
+	f.mu.Unlock()
+	if f.onTyping != nil {
+		return f.onTyping(ctx)
+	}
 	return nil
 }
 
@@ -197,6 +262,7 @@ type world struct {
 	set     Settings
 	metrics *counters
 	unknown []chat.Outbound
+	deps    func(*Deps) // changes what the Service gets
 	stop    context.CancelFunc
 	done    chan struct{}
 }
@@ -208,13 +274,20 @@ var question = &chat.Inbound{ID: "555", Address: home, Text: "hello?"}
 // bubble runs a test with a started Service in a bubble of its own time.
 func bubble(t *testing.T, set Settings, prepare func(f *platform), test func(w *world)) {
 	t.Helper()
+	bubbleWith(t, set, nil, prepare, test)
+}
+
+// bubbleWith is bubble with changed Deps.
+func bubbleWith(t *testing.T, set Settings, deps func(*Deps), prepare func(f *platform), test func(w *world)) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "bot.sqlite")
 	synctest.Test(t, func(t *testing.T) {
 		f := newPlatform()
+		f.began = time.Now()
 		if prepare != nil {
 			prepare(f)
 		}
-		w := &world{t: t, f: f, set: set}
+		w := &world{t: t, f: f, set: set, deps: deps}
 		w.open(path)
 		w.boot()
 		test(w)
@@ -249,10 +322,14 @@ func (w *world) boot() {
 
 func (w *world) make() {
 	w.metrics = &counters{}
-	s, err := New(w.t.Context(), Deps{
+	deps := Deps{
 		DB: w.db, Log: slog.New(slog.DiscardHandler), Metrics: w.metrics,
 		Unknown: func(_ context.Context, o chat.Outbound, _ bool) { w.unknown = append(w.unknown, o) },
-	})
+	}
+	if w.deps != nil {
+		w.deps(&deps)
+	}
+	s, err := New(w.t.Context(), deps)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -286,6 +363,9 @@ func (w *world) pass(d time.Duration) {
 	synctest.Wait()
 }
 
+// slowly lets a call of the platform take its time.
+func slowly(d time.Duration) { _ = (clock.Clock{}).Sleep(context.Background(), d) }
+
 func (w *world) finish(turn *Turn, o chat.Outbound) {
 	w.t.Helper()
 	if err := turn.Finish(w.t.Context(), o); err != nil {
@@ -301,4 +381,19 @@ func retryAfter(d time.Duration) error {
 
 func unsure() error {
 	return &channels.SendError{Verdict: channels.Unsure, Code: "cut", Err: fmt.Errorf("connection cut")}
+}
+
+// migrateFirst makes the tables as the first release made them.
+func (w *world) migrateFirst() {
+	first, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text, err := fs.ReadFile(first, "00001_outbox.sql")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := sqlite.Migrate(w.t.Context(), w.db, "outbox", fstest.MapFS{"00001_outbox.sql": {Data: text}}); err != nil {
+		w.t.Fatal(err)
+	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"understudy/chat"
 )
 
@@ -14,7 +12,7 @@ const (
 	// queueLimit is how much one destination holds in memory. What is durable beyond it waits in
 	// the outbox; a notice beyond it is dropped.
 	queueLimit = 64
-	// lineIdle is how long a destination without work is remembered, for its pace.
+	// lineIdle is how long a destination without work is remembered.
 	lineIdle = 5 * time.Minute
 	// leastSweep is the number of destinations from which on idle ones are forgotten.
 	leastSweep = 256
@@ -33,7 +31,6 @@ type line struct {
 	added   int  // counts rows left to the backlog, so that none is overlooked
 	notices int  // so many were queued
 	busy    bool
-	pace    *rate.Limiter
 	used    time.Time
 }
 
@@ -43,10 +40,7 @@ func (s *Service) line(to chat.Address) *line {
 	l := s.lines[key]
 	if l == nil {
 		s.sweep()
-		l = &line{key: key, pace: rate.NewLimiter(rate.Inf, 1)}
-		if a := s.accounts[accountKey{to.Channel, to.Account}]; a != nil {
-			l.pace = a.pace()
-		}
+		l = &line{key: key}
 		s.lines[key] = l
 	}
 	l.used = s.clock.Now()
@@ -64,6 +58,7 @@ func (s *Service) sweep() {
 			delete(s.lines, k)
 		}
 	}
+	s.sweepConversations(now)
 	s.sweepAt = max(leastSweep, 2*len(s.lines))
 }
 

@@ -30,7 +30,7 @@ func (s *Service) notify(t *Turn, o chat.Outbound) error {
 	}
 	n := &notice{s: s, a: a, to: o.To, turn: t, out: o, parts: parts}
 	if n.turn == nil {
-		n.slot = NewSlot(a.rule(o.To, o.ReplyTo))
+		n.slot = NewSlot(a.rule(o.To, o.ReplyTo, o.Via, false))
 	} else {
 		n.slot = t.slot
 	}
@@ -109,19 +109,21 @@ func (n *notice) send(ctx context.Context) {
 // next sends the next part within the budget. A part for which the pace leaves no time was not
 // sent.
 func (n *notice) next(budget context.Context) *channels.SendError {
-	if n.s.await(budget, n.a, n.to) != nil {
+	if err := n.s.await(budget, n.a, n.to); errors.Is(err, errStopped) {
 		return &channels.SendError{Verdict: channels.Retry, Code: "pace", Err: context.Cause(budget)}
+	} else if err != nil {
+		return verdict(err)
 	}
 	p := n.parts[0]
 	piece := channels.Piece{
 		To: n.s.where(n.to), Class: chat.Notice, Text: p.Text, Plain: p.Plain, Media: p.Media, Buttons: p.Buttons,
-		ReplyTo: n.slot.Reference(chat.Notice, false), Silent: n.a.traits.SilentNotices,
+		ReplyTo: n.slot.Reference(chat.Notice, false), Silent: n.a.traits.SilentNotices, Via: n.out.Via, For: n.out.For,
 	}
 	if n.plain {
 		piece.Text = ""
 	}
 	_, err := n.a.adapter.Send(budget, piece)
-	return verdict(err)
+	return n.s.reached(budget, n.to, callSend, err)
 }
 
 // failed counts and logs a notice that did not go out; nothing else depends on it.

@@ -37,6 +37,8 @@ type part struct {
 	Source  string            `json:"source,omitempty"` // the Markdown of Text
 	Media   []chat.Attachment `json:"media,omitempty"`
 	Buttons []chat.Button     `json:"buttons,omitempty"`
+	// Speech marks the answer as sound: nothing is lost when it does not arrive.
+	Speech bool `json:"speech,omitempty"`
 }
 
 // body is what a row keeps of a thing: how it will look is settled when it is stored, so that it
@@ -44,6 +46,14 @@ type part struct {
 type body struct {
 	Out   chat.Outbound `json:"out"`
 	Parts []part        `json:"parts"`
+	about
+}
+
+// about is what a row knows of the turn it belongs to and of itself.
+type about struct {
+	Chosen  string `json:"chosen,omitempty"`  // the message that the model chose to refer to
+	Batched bool   `json:"batched,omitempty"` // the turn answers several merged messages
+	Spoken  bool   `json:"spoken,omitempty"`  // whether it is to be heard too is settled
 }
 
 // parcel is a row on its way.
@@ -55,6 +65,7 @@ type parcel struct {
 	created  time.Time
 	out      chat.Outbound
 	parts    []part
+	about    about
 	receipts []channels.Receipt // one for each part that is done
 }
 
@@ -77,8 +88,8 @@ func openOutbox(ctx context.Context, db *sqlite.DB) (*outbox, error) {
 }
 
 // add stores a thing and returns its id, 0 when it is there already.
-func (s *outbox) add(ctx context.Context, idem string, o chat.Outbound, parts []part, now time.Time) (int64, error) {
-	text, err := encodeBody(o, parts)
+func (s *outbox) add(ctx context.Context, idem string, o chat.Outbound, parts []part, x about, now time.Time) (int64, error) {
+	text, err := encodeBody(o, parts, x)
 	if err != nil {
 		return 0, err
 	}
@@ -89,9 +100,9 @@ func (s *outbox) add(ctx context.Context, idem string, o chat.Outbound, parts []
 	})
 }
 
-func encodeBody(o chat.Outbound, parts []part) (string, error) {
+func encodeBody(o chat.Outbound, parts []part, x about) (string, error) {
 	o.Media = nil // the parts have it
-	b, err := json.Marshal(body{o, parts})
+	b, err := json.Marshal(body{o, parts, x})
 	if err != nil {
 		return "", fmt.Errorf("encoding a message: %w", err)
 	}
@@ -114,7 +125,7 @@ func open(r outboxdb.Row) (*parcel, error) {
 		if err := json.Unmarshal([]byte(r.Body), &b); err != nil {
 			return p, fmt.Errorf("outbox row %d: %w", r.ID, err)
 		}
-		p.out, p.parts = b.Out, b.Parts
+		p.out, p.parts, p.about = b.Out, b.Parts, b.about
 	}
 	if err := json.Unmarshal([]byte(r.Receipts), &p.receipts); err != nil {
 		return p, fmt.Errorf("outbox row %d: receipts: %w", r.ID, err)
@@ -163,7 +174,7 @@ func encodeReceipts(p *parcel) (string, error) {
 
 // recut stores new parts.
 func (s *outbox) recut(ctx context.Context, p *parcel) error {
-	text, err := encodeBody(p.out, p.parts)
+	text, err := encodeBody(p.out, p.parts, p.about)
 	if err != nil {
 		return err
 	}
@@ -183,20 +194,38 @@ func (s *outbox) prune(ctx context.Context, before time.Time) error {
 	return s.q.Prune(ctx, before.UnixMilli())
 }
 
-func (s *outbox) putPreview(ctx context.Context, turn string, to chat.Address, id string, now time.Time) error {
+// putPreview remembers a message that shows a turn's answer while it is written; stream tells that
+// it still grows on the platform's side.
+func (s *outbox) putPreview(ctx context.Context, turn string, to chat.Address, id string, stream bool, now time.Time) error {
 	dest, err := json.Marshal(to)
 	if err != nil {
 		return err
 	}
-	return s.q.PutPreview(context.WithoutCancel(ctx), outboxdb.Preview{TurnID: turn, Dest: string(dest), MessageID: id}, now.UnixMilli())
+	return s.q.PutPreview(context.WithoutCancel(ctx), outboxdb.Preview{TurnID: turn, Dest: string(dest), MessageID: id, Stream: stream}, now.UnixMilli())
 }
 
 func (s *outbox) dropPreview(ctx context.Context, turn string) error {
 	return s.q.DropPreview(context.WithoutCancel(ctx), turn)
 }
 
-func (s *outbox) previewOf(ctx context.Context, turn string) (string, error) {
+// previewOf returns the message of a turn's preview, "" = none stands, and whether it grows.
+func (s *outbox) previewOf(ctx context.Context, turn string) (id string, stream bool, err error) {
 	return s.q.PreviewOf(context.WithoutCancel(ctx), turn)
+}
+
+// answered reports whether the turn of a row had its first message before.
+func (s *outbox) answered(ctx context.Context, p *parcel) (bool, error) {
+	rows, err := s.q.OfTurn(context.WithoutCancel(ctx), p.out.TurnID)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range rows {
+		var c chat.Class
+		if c.UnmarshalText([]byte(r.Kind)) == nil && r.ID != p.id && c.TakesSlot() && (r.State == stateSent || r.State == stateUnknown) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // key returns the idempotency key of a part: 24 ASCII characters, stable over retries and restarts.

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,15 +30,17 @@ const restartText = "…"
 // Turn.mu; only the destination's goroutine makes its calls.
 type preview struct {
 	id       string // the message; "" = none stands
-	shown    string // the Markdown it shows
+	ref      string // what it refers to
+	shown    string // the Markdown it shows; "" with an id = that is not known
 	interval time.Duration
 	next     time.Time // no call before
 	off      bool      // no more previews in this turn
 	plain    bool      // the channel rejected our markup
+	grows    bool      // it is a native stream, not stopped yet
+	edits    bool      // it is not, or no more, to be a native stream
+	seam     bool      // the text that the stream shows was taken back
+	restored bool      // an earlier process made it: ref and shown are not known
 }
-
-// editInterval is the least time between two edits of a preview.
-func (a *account) editInterval() time.Duration { return max(leastPace, a.traits.EditInterval) }
 
 // due returns when the preview is to be shown next.
 func (t *Turn) due() time.Time {
@@ -47,7 +50,7 @@ func (t *Turn) due() time.Time {
 	}
 	start := t.first.Add(previewLate)
 	switch {
-	case t.a.editInterval() < quickEdits:
+	case t.a.editInterval(t.to.Kind) < quickEdits:
 		start = t.first
 	case utf8.RuneCountInString(t.text.String()) >= previewChars:
 		start = t.first.Add(previewEarly)
@@ -61,7 +64,7 @@ func (t *Turn) due() time.Time {
 // schedule sees to it that the preview will show the newest text; t.mu is held.
 func (t *Turn) schedule() {
 	nothing := t.preview.id == "" && t.text.Len() == 0
-	if t.over || t.flushing || nothing || t.a == nil || !t.a.previews() || t.preview.off {
+	if t.over || t.flushing || nothing || t.a == nil || t.preview.off {
 		return
 	}
 	at := t.due()
@@ -101,86 +104,157 @@ func (t *Turn) flush(ctx context.Context) {
 		t.mu.Unlock() // what follows in the queue takes over
 		return
 	}
-	p, text := t.preview, t.wanted()
+	p, raw := t.preview, t.text.String()
+	begins := p.id == ""
+	if begins {
+		t.preview.seam = false // nothing of what was taken back is to be seen
+	}
 	t.mu.Unlock()
-	var msgs []markup.Message
-	if text != p.shown && (p.id != "" || t.s.mayNow(t.a, t.to)) {
-		msgs = markup.Messages(text, t.a.dialect(), t.a.limits())
+	text, chosen := unfinished(raw)
+	t.slot.Choose(chosen.target(t.target))
+	if begins && !p.edits {
+		p.edits = t.tooLong(text) || !t.a.stream.Streams(t.piece())
 	}
-	if len(msgs) == 0 {
-		t.flushed(p.id, p.shown, nil)
-		return
-	}
-	id, err := t.show(ctx, p, msgs[0])
-	e := verdict(err)
-	t.flushed(id, text, e)
+	text = t.fit(text, p)
 	switch {
-	case e == nil && p.id == "" && id != "":
-		t.slot.Reserve(id)
-		t.s.stored(t.s.store.putPreview(ctx, t.id, t.to, id, t.s.clock.Now()))
-	case e != nil && e.Verdict == channels.Missing:
-		t.slot.Release()
-		t.s.stored(t.s.store.dropPreview(ctx, t.id))
+	case p.grows:
+		t.grow(ctx, p, text)
+	case text == p.shown, begins && !t.s.mayNow(t.a, t.to):
+		t.flushed(ctx, p, nil)
+	case begins && !p.edits:
+		t.startStream(ctx, p, text)
+	default:
+		now, e := t.show(ctx, p, text)
+		t.flushed(ctx, now, e)
 	}
 }
 
 // wanted returns the Markdown that the preview is to show, "" = none yet; t.mu is held.
 func (t *Turn) wanted() string {
-	text := previewText(t.text.String(), t.a.limits().Units)
-	if text == "" && t.preview.id != "" {
+	text, _ := unfinished(t.text.String())
+	return t.fit(text, t.preview)
+}
+
+// fit makes unfinished text fit for a preview.
+func (t *Turn) fit(text string, p preview) string {
+	switch {
+	case text == "" && p.id != "":
 		return restartText
+	case text == "":
+		return ""
+	case p.edits:
+		return markup.CutPreview(text, t.a.limits().Units)
+	}
+	text = growable(text)
+	if t.tooLong(text) {
+		return p.shown // the rest comes with the answer
 	}
 	return text
 }
 
-// show makes the platform call and returns the message's id.
-func (t *Turn) show(ctx context.Context, p preview, m markup.Message) (string, error) {
-	piece := channels.Piece{
-		To: t.s.where(t.to), Class: chat.Assistant, Text: m.Text, Plain: m.Plain, Key: pieceKey(t.id + "/preview"),
+// tooLong reports whether text is more than a message holds.
+func (t *Turn) tooLong(text string) bool {
+	limit := t.a.limits().Units
+	return limit > 0 && markup.Units(text) > limit
+}
+
+// piece is a preview without its text.
+func (t *Turn) piece() channels.Piece {
+	return channels.Piece{
+		To: t.s.where(t.to), Class: chat.Assistant, For: t.asker, ReplyTo: t.slot.Reference(chat.Assistant, false),
 	}
+}
+
+// show makes the platform call for a preview that is edited, and returns what stands then.
+func (t *Turn) show(ctx context.Context, p preview, text string) (preview, *channels.SendError) {
+	msgs := markup.Messages(text, t.a.dialect(), t.a.limits())
+	if len(msgs) == 0 {
+		return p, nil
+	}
+	piece := t.piece()
+	piece.Text, piece.Plain, piece.Key = msgs[0].Text, msgs[0].Plain, pieceKey(t.id+"/preview")
 	if p.plain {
 		piece.Text = ""
 	}
 	call, cancel := t.s.begun(ctx, previewTimeout)
 	defer cancel()
 	if p.id != "" {
-		return p.id, t.a.editor.Edit(call, piece.To, p.id, piece)
+		if wait := t.s.held(t.to, callEdit); wait > 0 {
+			return p, &channels.SendError{Verdict: channels.Retry, After: wait, Code: "held", Err: errHeld}
+		}
+		if e := t.s.heard(t.to, callEdit, t.a.editor.Edit(call, piece.To, p.id, piece)); e != nil {
+			return p, e
+		}
+		p.shown = text
+		return p, nil
 	}
-	piece.ReplyTo = t.slot.Reference(chat.Assistant, false)
 	r, err := t.a.adapter.Send(call, piece)
-	if err != nil || len(r.IDs) == 0 {
-		return "", err
+	if e := t.s.reached(ctx, t.to, callSend, err); e != nil {
+		return p, e
 	}
-	return r.IDs[0], nil
+	if p.shown, p.ref = text, piece.ReplyTo; len(r.IDs) > 0 {
+		p.id = r.IDs[0]
+	}
+	return p, nil
 }
 
-// flushed takes in what came of a flush and plans the next one.
-func (t *Turn) flushed(id, shown string, e *channels.SendError) {
+// flushed takes in what came of a flush, after which p stands, and plans the next one.
+func (t *Turn) flushed(ctx context.Context, p preview, e *channels.SendError) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := &t.preview
-	now := t.s.clock.Now()
-	first := p.id == ""
-	p.next = now.Add(p.interval)
+	begins := t.preview.id == ""
 	if e == nil {
-		p.id, p.shown = id, shown
-		if id == "" && shown != "" { // shown, and cannot be reached again
-			p.off, t.committed = true, true
-		}
-		if t.wanted() != shown {
-			t.schedule()
-		}
-		return
+		t.shown(p)
+	} else {
+		t.shownNot(p, e)
 	}
+	isGone := e != nil && t.preview.id == "" && !begins
+	t.mu.Unlock()
+	switch {
+	case e == nil && begins && p.id != "":
+		t.slot.Reserve(p.id)
+		t.s.stored(t.s.store.putPreview(ctx, t.id, t.to, p.id, p.grows, t.s.clock.Now()))
+		t.visible()
+	case isGone:
+		t.slot.Release()
+		t.s.stored(t.s.store.dropPreview(ctx, t.id))
+	}
+}
+
+// shown takes in a preview that looks as it should; t.mu is held.
+func (t *Turn) shown(now preview) {
+	p := &t.preview
+	p.id, p.ref, p.shown, p.grows, p.edits = now.id, now.ref, now.shown, now.grows, now.edits
+	p.next = t.s.clock.Now().Add(t.pause())
+	if p.id == "" && p.shown != "" { // shown, and cannot be reached again
+		p.off, t.committed = true, true
+	}
+	if t.wanted() != p.shown || p.seam && p.grows {
+		t.schedule()
+	}
+}
+
+// pause is the least time between two calls; t.mu is held.
+func (t *Turn) pause() time.Duration {
+	if t.preview.grows {
+		return max(leastPace, t.a.traits.StreamInterval)
+	}
+	return t.preview.interval
+}
+
+// shownNot takes in that a preview could not be shown or changed; t.mu is held.
+func (t *Turn) shownNot(now preview, e *channels.SendError) {
+	p := &t.preview
+	begins := p.id == ""
+	p.next, p.edits = t.s.clock.Now().Add(p.interval), now.edits
 	switch e.Verdict {
 	case channels.Retry:
-		if e.After > 0 {
+		if e.After > 0 && !errors.Is(e, errHeld) {
 			p.interval = min(longestPace, 2*p.interval)
-			p.next = now.Add(max(p.interval, e.After))
 		}
+		p.next = t.s.clock.Now().Add(max(p.interval, e.After))
 		t.schedule()
 	case channels.Unsure:
-		if first && !t.a.traits.Idempotent {
+		if begins && !t.a.traits.Idempotent {
 			p.off, t.committed = true, true
 			return
 		}
@@ -189,19 +263,21 @@ func (t *Turn) flushed(id, shown string, e *channels.SendError) {
 		p.off, p.plain = p.plain, true
 		t.schedule()
 	case channels.Missing:
-		p.id, p.off = "", true
+		p.id, p.shown, p.off = "", "", true
 	default:
 		p.off = true
 	}
 }
 
-// previewText makes unfinished output fit to be shown; "" = there is nothing to show yet.
-func previewText(raw string, limit int) string {
-	text := markup.StripScaffolding(raw)
-	if blank(text) || isSilentSoFar(text) {
-		return ""
+// unfinished makes the output of a model that still writes fit to be shown, "" = there is nothing to
+// show yet, and returns what its tags choose.
+func unfinished(raw string) (string, pointer) {
+	text, p := takeTags(withoutTagStart(markup.StripScaffolding(raw)))
+	text = strings.TrimSpace(text)
+	if isSilentSoFar(text) {
+		return "", p
 	}
-	return markup.CutPreview(text, limit)
+	return text, p
 }
 
 // isSilentSoFar reports whether the output may still become the reply that says nothing.

@@ -72,14 +72,13 @@ func (s *Service) resume(dests []outboxdb.Destination) (homeless []outboxdb.Dest
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range dests {
-		a := s.accounts[accountKey{d.Channel, d.Account}]
-		if a == nil {
+		if s.accounts[accountKey{d.Channel, d.Account}] == nil {
 			homeless = append(homeless, d)
 			continue
 		}
 		l := s.lines[d.Key]
 		if l == nil {
-			l = &line{key: d.Key, pace: a.pace(), used: s.began}
+			l = &line{key: d.Key, used: s.began}
 			s.lines[d.Key] = l
 		}
 		l.backlog = true
@@ -141,7 +140,7 @@ func (s *Service) recoverPreviews(ctx context.Context) error {
 			continue
 		}
 		s.push(to, true, func(ctx context.Context) {
-			s.erase(ctx, a, chat.Outbound{To: to, TurnID: p.TurnID}, p.MessageID)
+			s.erase(ctx, a, chat.Outbound{To: to, TurnID: p.TurnID}, preview{id: p.MessageID, grows: p.Stream && a.stream != nil})
 		})
 	}
 	return nil

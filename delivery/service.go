@@ -25,15 +25,6 @@ var ErrEmpty = errors.New("nothing to say")
 // ErrFinished tells that a turn has its answer, or was cancelled, already.
 var ErrFinished = errors.New("the turn is finished")
 
-// Settings are what configuration says about one channel account (spec/chat.md §2.1).
-type Settings struct {
-	ReplyTo   Mode // `replyToMode`
-	Previews  bool // `streaming.mode: partial`; needs a channel whose messages can be edited
-	Typing    bool // `typingMode` other than never; needs a channel that can show it
-	TextLimit int  // `textChunkLimit`, UTF-16 units; 0 = the channel's own limit, which always binds
-	Newline   bool // `streaming.chunkMode: newline`
-}
-
 // Metrics counts what left. Its labels come from closed sets.
 type Metrics interface {
 	// Sent counts a thing that was delivered completely.
@@ -56,6 +47,22 @@ type Deps struct {
 	Unknown func(ctx context.Context, o chat.Outbound, restarted bool)
 	// Moved is told that a conversation has a new id. It must be quick. nil = nobody.
 	Moved func(ctx context.Context, from chat.Address, conversation string)
+	// Broken is told that nothing can be said at a destination (the bot was blocked or thrown out,
+	// the place is gone): once, until something arrives there again. It must be quick; a notice that
+	// it sends to the same destination is not answered by another call. nil = nobody.
+	Broken func(ctx context.Context, to chat.Address, code string)
+	// Speak makes the sound of an answer; nil without an error = it is not to be heard. It is asked
+	// only for classes that Speakable reports, once the text is final and before anything of it is
+	// sent, at most once per answer unless the process ends meanwhile. It may take a while (the
+	// destination waits for it, no longer than speakTimeout) and ends with its context. When it
+	// fails, the answer is text only. nil = nothing is spoken.
+	Speak func(ctx context.Context, o chat.Outbound) (*chat.Attachment, error)
+	// RateLimited is told that a platform wants a pause after a call of a kind: send, edit, delete,
+	// typing, react or stream. nil = nobody.
+	RateLimited func(channel, method string)
+	// FirstVisible is told how long after Begin the first of a turn's answer was to be seen. Notices
+	// and errors are no answer. nil = nobody.
+	FirstVisible func(channel string, after time.Duration)
 }
 
 // Service delivers. It is safe for concurrent use.
@@ -66,17 +73,22 @@ type Service struct {
 	deps  Deps
 	began time.Time
 
-	mu       sync.Mutex
-	accounts map[accountKey]*account
-	lines    map[string]*line
-	turns    map[string]*Turn
-	moved    map[accountKey]map[string]string
-	waiting  []func(context.Context) // goroutines that Run is to start
-	wake     chan struct{}           // closed when waiting has become non-empty
-	active   int                     // goroutines started by Run
-	idle     chan struct{}           // closed when active has become 0 after the stop
-	stopped  bool
-	sweepAt  int // number of lines at which idle ones are forgotten
+	mu            sync.Mutex
+	accounts      map[accountKey]*account
+	lines         map[string]*line
+	turns         map[string]*Turn
+	moved         map[accountKey]map[string]string
+	broken        map[string]bool    // destinations of which Deps.Broken was told
+	streams       map[string]growing // by turn: native streams that are not stopped
+	conversations map[place]*conversation
+	marks         []*mark                 // messages whose reactions are to be changed
+	reacting      int                     // goroutines that do it
+	waiting       []func(context.Context) // goroutines that Run is to start
+	wake          chan struct{}           // closed when waiting has become non-empty
+	active        int                     // goroutines started by Run
+	idle          chan struct{}           // closed when active has become 0 after the stop
+	stopped       bool
+	sweepAt       int // number of lines at which idle ones are forgotten
 }
 
 // New returns a Service over the tables of deps.DB, which it brings up to date.
@@ -88,14 +100,15 @@ func New(ctx context.Context, deps Deps) (*Service, error) {
 	return &Service{
 		store: store, clock: deps.Clock, log: deps.Log, deps: deps, began: deps.Clock.Now(),
 		accounts: map[accountKey]*account{}, lines: map[string]*line{}, turns: map[string]*Turn{},
-		moved: map[accountKey]map[string]string{},
-		wake:  make(chan struct{}), idle: make(chan struct{}), sweepAt: leastSweep,
+		moved: map[accountKey]map[string]string{}, broken: map[string]bool{}, streams: map[string]growing{},
+		conversations: map[place]*conversation{},
+		wake:          make(chan struct{}), idle: make(chan struct{}), sweepAt: leastSweep,
 	}, nil
 }
 
 // Register adds an adapter, or replaces the one of the same channel account.
 func (s *Service) Register(a channels.Adapter, set Settings) error {
-	if err := set.ReplyTo.Validate(); err != nil {
+	if err := set.Validate(); err != nil {
 		return err
 	}
 	acct := newAccount(a, set)
@@ -106,7 +119,7 @@ func (s *Service) Register(a channels.Adapter, set Settings) error {
 }
 
 // Run delivers until ctx ends. Then a platform call that has begun may end within the grace time,
-// nothing new begins, and Run returns nil once every goroutine of the Service has ended; what was
+// nothing new begins but that native streams are stopped, and Run returns nil once every goroutine of the Service has ended; what was
 // not sent stays in the outbox. Run may be called once.
 func (s *Service) Run(ctx context.Context) error {
 	for {
@@ -132,7 +145,9 @@ func (s *Service) Run(ctx context.Context) error {
 		close(s.idle)
 	}
 	s.mu.Unlock()
-	return s.clock.Await(context.WithoutCancel(ctx), s.idle)
+	err := s.clock.Await(context.WithoutCancel(ctx), s.idle)
+	s.stopStreams()
+	return err
 }
 
 // ended counts a goroutine of Run out.
@@ -164,12 +179,13 @@ func (s *Service) Send(ctx context.Context, o chat.Outbound) error {
 	if !o.Class.Durable() {
 		return s.notify(nil, o)
 	}
-	_, err := s.submit(ctx, o)
+	o, x := composed(o)
+	_, err := s.submit(ctx, o, x.about)
 	return err
 }
 
 // submit stores a durable thing and queues it; it reports whether it was new.
-func (s *Service) submit(ctx context.Context, o chat.Outbound) (bool, error) {
+func (s *Service) submit(ctx context.Context, o chat.Outbound, x about) (bool, error) {
 	a, ok := s.account(o.To)
 	if !ok {
 		return false, fmt.Errorf("sending to %s/%s: %w", o.To.Channel, o.To.Account, ErrNoChannel)
@@ -182,7 +198,7 @@ func (s *Service) submit(ctx context.Context, o chat.Outbound) (bool, error) {
 	if len(parts) == 0 {
 		return false, ErrEmpty
 	}
-	id, err := s.store.add(ctx, idem, o, parts, s.clock.Now())
+	id, err := s.store.add(ctx, idem, o, parts, x, s.clock.Now())
 	if err != nil {
 		return false, fmt.Errorf("storing what is to be said: %w", err)
 	}
@@ -191,6 +207,37 @@ func (s *Service) submit(ctx context.Context, o chat.Outbound) (bool, error) {
 	}
 	s.pushRow(o.To, id)
 	return true, nil
+}
+
+// Depth is how much waits to be said.
+type Depth struct {
+	Busy    int // destinations that are being worked off
+	Queued  int // things in their queues
+	Backlog int // destinations with more than that in the outbox
+	Held    int // conversations whose platform wants no messages for a while
+}
+
+// Depth returns how much waits now.
+func (s *Service) Depth() Depth {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var d Depth
+	for _, l := range s.lines {
+		d.Queued += len(l.queue)
+		if l.busy {
+			d.Busy++
+		}
+		if l.backlog {
+			d.Backlog++
+		}
+	}
+	now := s.clock.Now()
+	for _, c := range s.conversations {
+		if c.free[callSend].After(now) {
+			d.Held++
+		}
+	}
+	return d
 }
 
 // account returns the registered account of an address.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"understudy/channels"
-	"understudy/chat"
 )
 
 // shipment is a parcel being delivered, with what was found out on the way.
@@ -15,12 +14,12 @@ type shipment struct {
 	*parcel
 	account *account
 	slot    *Slot
-	turn    *Turn  // nil = its turn is not running in this process
-	preview string // the preview that stands; "" = none
-	stale   string // a preview to take away once the answer stands
-	plain   bool   // the channel rejected our markup
-	recut   bool   // a part was cut smaller already
-	unsure  bool   // some part was perhaps not delivered
+	turn    *Turn   // nil = its turn is not running in this process
+	preview preview // the preview that stands; its id is "" when none does
+	stale   bool    // the preview is to be taken away once the answer stands
+	plain   bool    // the channel rejected our markup
+	recut   bool    // a part was cut smaller already
+	unsure  bool    // some part was perhaps not delivered
 	// noFile tells that the file of the next part is replaced by a note already.
 	noFile bool
 }
@@ -49,6 +48,9 @@ func (s *Service) deliver(ctx context.Context, id int64) {
 		return
 	}
 	sh.account = a
+	if s.speak(ctx, sh) != nil {
+		return // the Service stops
+	}
 	s.prepare(ctx, sh, t != nil)
 	s.conclude(ctx, sh, s.ship(ctx, sh))
 }
@@ -72,24 +74,53 @@ func (s *Service) load(ctx context.Context, id int64) (*parcel, error) {
 // process: then only the turn's own answer may have the preview.
 func (s *Service) prepare(ctx context.Context, sh *shipment, running bool) {
 	if sh.turn != nil {
-		sh.slot, sh.preview = sh.turn.slot, sh.turn.settle()
+		sh.slot, sh.preview = sh.turn.slot, sh.turn.settle(ctx)
+		sh.slot.Choose(sh.about.Chosen)
 		return
 	}
-	sh.slot = NewSlot(sh.account.rule(sh.out.To, sh.out.ReplyTo))
+	sh.slot = s.separateSlot(ctx, sh)
+	sh.slot.Choose(sh.about.Chosen)
 	if running || sh.out.TurnID == "" || sh.account.editor == nil {
 		return
 	}
-	id, err := s.store.previewOf(ctx, sh.out.TurnID)
+	id, stream, err := s.store.previewOf(ctx, sh.out.TurnID)
 	s.stored(err)
-	if sh.preview = id; id != "" {
-		sh.slot.Reserve(id)
+	if id == "" {
+		return
 	}
+	sh.preview = preview{id: id, restored: true, grows: stream && sh.account.stream != nil}
+	sh.slot.Reserve(id)
+}
+
+// separateSlot returns the slot for something that is not the answer of a turn that runs here. When
+// the turn it belongs to has been answered, or its preview has the slot, it is taken.
+func (s *Service) separateSlot(ctx context.Context, sh *shipment) *Slot {
+	slot := NewSlot(sh.account.rule(sh.out.To, sh.out.ReplyTo, sh.out.Via, sh.about.Batched))
+	if sh.out.TurnID == "" || !sh.out.Class.TakesSlot() || len(sh.receipts) > 0 {
+		return slot
+	}
+	s.mu.Lock()
+	t := s.turns[sh.out.TurnID]
+	s.mu.Unlock()
+	if t != nil && destKey(t.to) == destKey(sh.out.To) {
+		if t.slot.Owner() == "" && !t.slot.Consumed() {
+			return t.slot
+		}
+		slot.Consume(sh.out.Class, t.slot.Owner())
+		return slot
+	}
+	earlier, err := s.store.answered(ctx, sh.parcel)
+	s.stored(err)
+	if earlier {
+		slot.Consume(sh.out.Class, "")
+	}
+	return slot
 }
 
 // ship sends what is left of a shipment, in order. It returns nil, a *channels.SendError or
 // errStopped.
 func (s *Service) ship(ctx context.Context, sh *shipment) error {
-	if sh.preview != "" && len(sh.receipts) == 0 {
+	if sh.preview.id != "" {
 		if err := s.takePreview(ctx, sh); err != nil {
 			return err
 		}
@@ -111,103 +142,66 @@ func (s *Service) heldUntil(p *parcel) time.Time {
 	return p.created.Add(holdFor)
 }
 
-// replaceable reports whether the preview may become the first message (spec/chat.md §2.4).
-func (sh *shipment) replaceable() bool {
-	if sh.out.Class == chat.Error {
-		return false
-	}
-	for _, p := range sh.parts {
-		if len(p.Media) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// takePreview makes the preview the first message of the answer, or sees to it that it goes.
-func (s *Service) takePreview(ctx context.Context, sh *shipment) error {
-	if !sh.replaceable() {
-		s.erase(ctx, sh.account, sh.out, sh.preview)
-		sh.slot.Release()
-		return nil
-	}
-	for {
-		err := s.insist(ctx, patience{tries: roundTries, until: s.heldUntil(sh.parcel), harmless: true},
-			func(ctx context.Context) error { return s.editOnce(ctx, sh) })
-		switch {
-		case err == nil:
-			sh.receipts = append(sh.receipts, channels.Receipt{IDs: []string{sh.preview}})
-			sh.slot.Consume(sh.out.Class, sh.preview)
-			s.stored(s.store.progress(ctx, sh.parcel, true))
-			return nil
-		case errors.Is(err, errStopped):
-			return err
-		}
-		again, e := s.adapt(ctx, sh, verdict(err))
-		switch {
-		case again:
-			continue
-		case e.Verdict == channels.Missing:
-			s.stored(s.store.dropPreview(ctx, sh.out.TurnID))
-		default:
-			sh.stale = sh.preview
-		}
-		sh.slot.Release()
-		if e.Verdict == channels.Gone {
-			return e
-		}
-		return nil
-	}
-}
-
-// editOnce makes one attempt to turn the preview into the first message. Doing it twice does no
-// harm, so a crash in between leaves a row that is simply done again.
-func (s *Service) editOnce(ctx context.Context, sh *shipment) error {
-	if err := s.store.claim(ctx, sh.parcel, sh.preview, s.clock.Now()); err != nil {
-		return &channels.SendError{Verdict: channels.Retry, Code: "store", Err: err}
-	}
-	call, cancel := s.begun(ctx, textTimeout)
-	defer cancel()
-	err := sh.account.editor.Edit(call, s.where(sh.out.To), sh.preview, s.piece(sh))
-	if err != nil {
-		s.stored(s.store.release(ctx, sh.parcel))
-	}
-	return err
-}
-
 // shipPart sends the next message.
 func (s *Service) shipPart(ctx context.Context, sh *shipment) error {
 	var receipt channels.Receipt
-	err := s.insist(ctx, patience{until: s.heldUntil(sh.parcel), harmless: sh.account.traits.Idempotent},
-		func(ctx context.Context) (err error) {
-			receipt, err = s.sendOnce(ctx, sh)
-			return err
-		})
+	p := patience{
+		until: s.heldUntil(sh.parcel), harmless: sh.account.traits.Idempotent,
+		parked: func(wait time.Duration) { s.parked(sh, wait) },
+	}
+	err := s.insist(ctx, p, func(ctx context.Context) (err error) {
+		receipt, err = s.sendOnce(ctx, sh)
+		return err
+	})
 	if errors.Is(err, errStopped) {
 		return err
 	}
 	if e := verdict(err); e != nil {
+		if e.Verdict == channels.Refused && s.unchoose(ctx, sh) {
+			return nil
+		}
 		again, e := s.adapt(ctx, sh, e)
 		switch {
 		case again:
 			return nil
+		case sh.parts[len(sh.receipts)].Speech:
+			s.log.Info("speech not delivered", "channel", sh.out.To.Channel, "turn", sh.out.TurnID, "code", e.Code)
 		case e.Verdict != channels.Unsure:
 			return e
+		default:
+			sh.unsure = true
+			s.log.Warn("delivery unknown", "channel", sh.out.To.Channel, "class", sh.out.Class.String(), "code", e.Code,
+				"turn", sh.out.TurnID, "part", len(sh.receipts), "error", e.Err)
 		}
-		sh.unsure = true
-		s.log.Warn("delivery unknown", "channel", sh.out.To.Channel, "class", sh.out.Class.String(), "code", e.Code,
-			"turn", sh.out.TurnID, "part", len(sh.receipts), "error", e.Err)
 	}
 	id := ""
 	if len(receipt.IDs) > 0 {
 		id = receipt.IDs[0]
 	}
 	sh.receipts, sh.noFile = append(sh.receipts, receipt), false
-	sh.slot.Consume(sh.out.Class, id)
+	s.consume(sh, id)
 	if len(sh.receipts) < len(sh.parts) { // the last one is stored with the end
 		s.stored(s.store.progress(ctx, sh.parcel, false))
 	}
 	return nil
+}
+
+// unchoose drops the message that the model chose to refer to, which it may have invented, and
+// reports whether the next message would have referred to it.
+func (s *Service) unchoose(ctx context.Context, sh *shipment) bool {
+	if sh.about.Chosen == "" || sh.slot.Reference(sh.out.Class, len(sh.receipts) > 0) == "" {
+		return false
+	}
+	sh.about.Chosen = ""
+	sh.slot.Choose("")
+	s.stored(s.store.recut(ctx, sh.parcel))
+	return true
+}
+
+// parked tells the operator that a conversation rests because its platform wants it.
+func (s *Service) parked(sh *shipment, wait time.Duration) {
+	s.log.Warn("delivery parked", "channel", sh.out.To.Channel, "class", sh.out.Class.String(), "turn", sh.out.TurnID,
+		"pause_seconds", int(wait.Seconds()), "given_up_at", s.heldUntil(sh.parcel).UTC().Format(time.RFC3339))
 }
 
 // sendOnce makes one attempt to send the next message.
@@ -226,10 +220,14 @@ func (s *Service) sendOnce(ctx context.Context, sh *shipment) (channels.Receipt,
 	call, cancel := s.begun(ctx, limit)
 	defer cancel()
 	receipt, err := sh.account.adapter.Send(call, piece)
-	if e := verdict(err); e != nil && (e.Verdict != channels.Unsure || sh.account.traits.Idempotent) {
+	e := s.reached(ctx, sh.out.To, callSend, err)
+	if e == nil {
+		return receipt, nil
+	}
+	if e.Verdict != channels.Unsure || sh.account.traits.Idempotent {
 		s.stored(s.store.release(ctx, sh.parcel))
 	}
-	return receipt, err
+	return receipt, e
 }
 
 // piece makes the next message.
@@ -238,7 +236,7 @@ func (s *Service) piece(sh *shipment) channels.Piece {
 	p := sh.parts[i]
 	out := channels.Piece{
 		To: s.where(sh.out.To), Class: sh.out.Class, Text: p.Text, Plain: p.Plain, Media: p.Media, Buttons: p.Buttons,
-		ReplyTo: sh.slot.Reference(sh.out.Class, i > 0), Key: sh.key(i),
+		ReplyTo: sh.slot.Reference(sh.out.Class, i > 0), Via: sh.out.Via, For: sh.out.For, Key: sh.key(i),
 	}
 	if sh.plain {
 		out.Text = ""
@@ -250,7 +248,7 @@ func (s *Service) piece(sh *shipment) channels.Piece {
 // another attempt. Each change is made once; otherwise it returns the verdict.
 func (s *Service) adapt(ctx context.Context, sh *shipment, e *channels.SendError) (bool, *channels.SendError) {
 	i := len(sh.receipts)
-	isFile := len(sh.parts[i].Media) > 0
+	isFile := len(sh.parts[i].Media) > 0 && !sh.parts[i].Speech
 	switch e.Verdict {
 	case channels.Markups:
 		if !sh.plain && !blank(sh.parts[i].Plain) {
@@ -263,6 +261,8 @@ func (s *Service) adapt(ctx context.Context, sh *shipment, e *channels.SendError
 		}
 	case channels.TooLong, channels.Refused:
 		switch {
+		case sh.parts[i].Speech:
+			return false, e
 		case isFile && !sh.noFile:
 			sh.noFile = true
 			sh.parts[i] = sh.account.noFile(sh.parts[i].Media[0])
@@ -297,10 +297,13 @@ func (s *Service) conclude(ctx context.Context, sh *shipment, err error) {
 		}
 	}
 	s.stored(s.store.end(ctx, sh.parcel, state, code, s.clock.Now()))
-	if sh.stale != "" {
-		s.erase(ctx, sh.account, sh.out, sh.stale)
+	if sh.stale {
+		s.erase(ctx, sh.account, sh.out, sh.preview)
 	}
 	if sh.turn != nil {
+		if sh.slot == nil || !sh.slot.Consumed() {
+			sh.turn.stage(stageSilent)
+		}
 		s.forget(sh.turn)
 	}
 	switch {
@@ -310,23 +313,6 @@ func (s *Service) conclude(ctx context.Context, sh *shipment, err error) {
 	default:
 		s.deps.Metrics.Failed(sh.out.To.Channel, sh.out.Class, code)
 	}
-}
-
-// erase takes a message that must not stay away, as well as it can, and forgets the turn's preview.
-func (s *Service) erase(ctx context.Context, a *account, o chat.Outbound, id string) {
-	err := s.insist(ctx, patience{tries: roundTries, until: s.clock.Now().Add(time.Minute), harmless: true},
-		func(ctx context.Context) error {
-			call, cancel := s.begun(ctx, textTimeout)
-			defer cancel()
-			return a.editor.Delete(call, s.where(o.To), id)
-		})
-	if errors.Is(err, errStopped) {
-		return // the next start does it
-	}
-	if e := verdict(err); e != nil && e.Verdict != channels.Missing {
-		s.log.Info("preview left standing", "channel", o.To.Channel, "turn", o.TurnID, "code", e.Code)
-	}
-	s.stored(s.store.dropPreview(ctx, o.TurnID))
 }
 
 // stored logs a failure to write down what has happened already: it cannot be undone, and the

@@ -295,7 +295,7 @@ func TestPreviewDeletedWhileShown(t *testing.T) {
 		w.f.said = nil
 		turn.Stream("is.")
 		w.pass(4 * time.Second)
-		if id, err := w.s.store.previewOf(w.t.Context(), "t1"); id != "" || err != nil {
+		if id, _, err := w.s.store.previewOf(w.t.Context(), "t1"); id != "" || err != nil {
 			t.Errorf("the preview %q is remembered, %v", id, err)
 		}
 		w.finish(turn, answer("Paris."))

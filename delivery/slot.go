@@ -57,6 +57,7 @@ type Slot struct {
 	rule   Rule
 	state  slotState
 	holder string
+	chosen string // the message that the model's text chose; "" = none
 }
 
 // NewSlot returns an open slot.
@@ -95,22 +96,30 @@ func (s *Slot) Consumed() bool { return s.state == slotConsumed }
 // Owner returns the message that owns the slot, or the preview that has it reserved; "" = nobody.
 func (s *Slot) Owner() string { return s.holder }
 
+// Choose makes the model's own choice of what the answer refers to hold in any mode; "" takes it
+// back. It means nothing where a reference opens a thread: the mode alone decides on threads.
+func (s *Slot) Choose(target string) { s.chosen = target }
+
 // Reference returns the message that the next message of class c is to refer to, "" = none.
 // Continued tells that it is a later message of an answer whose first one is sent.
 func (s *Slot) Reference(c chat.Class, continued bool) string {
-	switch {
-	case s.rule.Target == "" || !s.attaches():
-		return ""
-	case s.rule.OpensThreads:
+	if s.rule.OpensThreads {
 		return s.thread(c, continued)
+	}
+	target := s.rule.Target
+	chosen := s.chosen != "" && c == chat.Assistant
+	if chosen {
+		target = s.chosen
+	}
+	switch {
 	case !s.rule.References || !c.TakesSlot():
 		return ""
 	case s.rule.Mode == ModeAll:
-		return s.rule.Target
-	case continued || s.state == slotConsumed:
+		return target
+	case continued || s.state == slotConsumed || !chosen && !s.attaches():
 		return ""
 	}
-	return s.rule.Target
+	return target
 }
 
 // attaches reports whether the mode attaches anything at all.
@@ -129,8 +138,8 @@ func (s *Slot) attaches() bool {
 // keeps the room clean, and leave the slot as it is.
 func (s *Slot) thread(c chat.Class, continued bool) string {
 	switch {
-	case s.rule.InThread:
-		return "" // the address says it already
+	case !s.attaches() || s.rule.InThread: // inside a thread the address says it already
+		return ""
 	case c.TakesSlot() && s.state == slotConsumed && !continued && s.rule.Mode != ModeAll:
 		return ""
 	case c == chat.Heartbeat || c == chat.Cron:

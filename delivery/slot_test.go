@@ -102,6 +102,39 @@ func TestSlotPreview(t *testing.T) {
 	}
 }
 
+// TestSlotChoice: what the model chose holds for the first message of the answer in every mode, for
+// all under `all`, and for nothing else; where a reference opens a thread it means nothing.
+func TestSlotChoice(t *testing.T) {
+	for _, m := range []Mode{ModeOff, ModeFirst, ModeAll, ModeBatched} {
+		s := NewSlot(onDiscord.with(m))
+		s.Choose("77")
+		all := ""
+		if m == ModeAll {
+			all = "77"
+		}
+		before := s.Reference(chat.Assistant, false)
+		notice := s.Reference(chat.Notice, false)
+		s.Consume(chat.Assistant, "a")
+		if got := [...]string{before, notice, s.Reference(chat.Assistant, true), s.Reference(chat.Assistant, false)}; got != [...]string{"77", "", all, all} {
+			t.Errorf("%s: %q", m, got)
+		}
+		s = NewSlot(onDiscord.with(m))
+		want := s.Reference(chat.Assistant, false)
+		s.Choose("77")
+		if got := s.Reference(chat.Error, false); got == "77" {
+			t.Errorf("%s: an error refers to what the model chose", m)
+		}
+		if s.Choose(""); s.Reference(chat.Assistant, false) != want {
+			t.Errorf("%s: the choice is not taken back", m)
+		}
+		s = NewSlot(onSlack.with(m))
+		want = s.Reference(chat.Assistant, false)
+		if s.Choose("77"); s.Reference(chat.Assistant, false) != want {
+			t.Errorf("%s: the choice opens a thread", m)
+		}
+	}
+}
+
 func TestModeValidate(t *testing.T) {
 	for _, m := range []Mode{"", ModeOff, ModeFirst, ModeAll, ModeBatched} {
 		if err := m.Validate(); err != nil {

@@ -12,17 +12,22 @@ import (
 	"understudy/internal/clock"
 )
 
-// Turn is the way out of one turn: its typing sign, its preview, its notices and its one answer.
+// Turn is the way out of one turn: its signs of work, its preview, its notices and its one answer.
 // None of its methods waits for the platform. It is safe for concurrent use, but the order of what
 // is said is the order of the calls, so one goroutine should make them.
 type Turn struct {
-	s      *Service
-	a      *account // nil = the channel is not registered
-	id     string
-	to     chat.Address
-	target string        // the message it answers; "" = none
-	slot   *Slot         // belongs to the destination's goroutine
-	quiet  chan struct{} // closed when the typing sign ends
+	s       *Service
+	a       *account // nil = the channel is not registered
+	id      string
+	to      chat.Address
+	target  string // the message it answers; "" = none
+	asker   string // who wrote that message
+	via     string // the interaction it answers; "" = none
+	batched bool   // it answers several merged messages
+	began   time.Time
+	slot    *Slot         // belongs to the destination's goroutine
+	mark    *mark         // the reactions to the message; nil = none
+	typed   chan struct{} // closed when the typing sign has ended; nil = there is none
 
 	mu        sync.Mutex
 	text      strings.Builder // visible output of the candidate that speaks now
@@ -30,7 +35,10 @@ type Turn struct {
 	over      bool            // Finish or Cancel was called
 	final     int             // the Seq of the answer, once over
 	committed bool
-	silent    bool // the typing sign has ended
+	working   bool   // Working was called
+	seen      bool   // something of the answer is visible
+	silent    bool   // the typing sign is not wanted any more
+	endTyping func() // ends it
 	preview   preview
 	timer     *clock.Timer
 	dueAt     time.Time // of timer
@@ -38,12 +46,12 @@ type Turn struct {
 }
 
 // Begin opens the way out of a turn that answers in, or that nobody asked for (in == nil). It
-// starts the typing sign; call it when the message is queued, not when its turn begins (spec/chat.md
-// §1.4). Every Turn ends with Finish or Cancel. turnID is stable over restarts.
+// starts the typing sign and the reactions; call it when the message is queued, not when its turn
+// begins (spec/chat.md §1.4). Every Turn ends with Finish or Cancel. turnID is stable over restarts.
 func (s *Service) Begin(to chat.Address, in *chat.Inbound, turnID string) *Turn {
-	t := &Turn{s: s, id: turnID, to: to, quiet: make(chan struct{})}
+	t := &Turn{s: s, id: turnID, to: to, began: s.clock.Now()}
 	if in != nil {
-		t.target = in.ID
+		t.target, t.asker, t.via, t.batched = in.ID, in.Sender.ID, in.Via, in.Batched
 	}
 	a, ok := s.account(to)
 	if !ok {
@@ -51,16 +59,38 @@ func (s *Service) Begin(to chat.Address, in *chat.Inbound, turnID string) *Turn 
 		return t
 	}
 	t.a = a
-	// Messages are not merged before they come here, so `batched` never attaches a reference.
-	t.slot = NewSlot(a.rule(to, t.target))
-	t.preview.interval = a.editInterval()
+	t.slot = NewSlot(a.rule(to, t.target, t.via, t.batched))
+	t.preview.interval, t.preview.edits = a.editInterval(to.Kind), !a.streams()
+	t.preview.off = !a.previews() || t.via != "" // what an interaction is answered with cannot be edited
+	t.mark = newMark(a, in)
+	t.stage(stageQueued)
+	if a.typer == nil {
+		t.typingSign(true)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turns[turnID] = t
-	if a.typer != nil {
+	if a.typer != nil && !s.stopped {
+		t.typed = make(chan struct{})
 		s.spawn(t.typing)
 	}
 	return t
+}
+
+// Working tells that the turn's message is not queued any more: a model works on it. The first
+// streamed text tells it too.
+func (t *Turn) Working() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.works()
+}
+
+// works is Working with t.mu held.
+func (t *Turn) works() {
+	if !t.working && !t.over {
+		t.working = true
+		t.stage(stageWorking)
+	}
 }
 
 // Stream adds text to what the candidate has said so far, for the preview.
@@ -73,6 +103,7 @@ func (t *Turn) Stream(text string) {
 	if t.over {
 		return
 	}
+	t.works()
 	t.text.WriteString(text)
 	if t.first.IsZero() {
 		t.first = t.s.clock.Now()
@@ -81,7 +112,8 @@ func (t *Turn) Stream(text string) {
 }
 
 // Restart tells that the candidate failed: what it said goes from the preview, and no half answer
-// of it stays (spec/chat.md §2.4, failover seam). The preview itself is kept for the next one.
+// of it stays (spec/chat.md §2.4, failover seam). The preview itself is kept for the next one; a
+// native stream ends, and its message is edited from then on.
 func (t *Turn) Restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,6 +121,7 @@ func (t *Turn) Restart() {
 		return
 	}
 	t.text.Reset()
+	t.preview.seam = true
 	t.schedule()
 }
 
@@ -117,26 +150,40 @@ func (t *Turn) Notify(o chat.Outbound) {
 
 // Finish says the turn's answer, or the error that stands in its place. It is in the outbox when
 // Finish returns nil, and will be said once: also when an earlier run of the same turn had said its
-// answer already, which then stands. On an error the turn is still open. The place of the answer is
-// the Turn's; o needs no address.
+// answer already, which then stands. An answer of nothing but NO_REPLY and tags ends the turn as
+// Cancel does. On an error the turn is still open. The place of the answer is the Turn's; o needs no
+// address.
 func (t *Turn) Finish(ctx context.Context, o chat.Outbound) error {
 	if !o.Class.Durable() {
 		return fmt.Errorf("finishing a turn with class %s", o.Class)
 	}
 	o.To, o.TurnID, o.ReplyTo = t.to, t.id, t.target
+	if o.Via == "" {
+		o.Via = t.via
+	}
 	if o.Class == chat.Assistant {
 		o.Markdown = markup.StripScaffolding(o.Markdown)
+	}
+	o, x := composed(o)
+	x.Batched = t.batched
+	silent := x.silent(o)
+	if silent {
+		o.Markdown = ""
 	}
 	if !t.end(o.Seq) {
 		return ErrFinished
 	}
-	isNew, err := t.s.submit(ctx, o)
+	if silent && len(o.Media) == 0 {
+		t.discard(stageSilent)
+		return nil
+	}
+	isNew, err := t.s.submit(ctx, o, x.about)
 	switch {
 	case err != nil:
 		t.reopen()
 		return err
 	case !isNew:
-		t.discard()
+		t.discard(stageDone)
 	}
 	t.mu.Lock()
 	t.committed = true
@@ -148,7 +195,7 @@ func (t *Turn) Finish(ctx context.Context, o chat.Outbound) error {
 // Finish it does nothing, so it may be deferred.
 func (t *Turn) Cancel() {
 	if t.end(-1) {
-		t.discard()
+		t.discard(stageSilent)
 	}
 }
 
@@ -179,15 +226,17 @@ func (t *Turn) reopen() {
 	t.schedule()
 }
 
-// discard takes the preview away, in the destination's order, and forgets the turn.
-func (t *Turn) discard() {
+// discard takes the preview away, in the destination's order, and forgets the turn, whose message
+// from now on shows the stage.
+func (t *Turn) discard(g stage) {
 	if t.a == nil {
 		return
 	}
+	t.stage(g)
 	t.hush()
 	queued := t.s.push(t.to, true, func(ctx context.Context) {
-		if id := t.settle(); id != "" {
-			t.s.erase(ctx, t.a, chat.Outbound{To: t.to, TurnID: t.id}, id)
+		if p := t.settle(ctx); p.id != "" {
+			t.s.erase(ctx, t.a, chat.Outbound{To: t.to, TurnID: t.id}, p)
 			t.slot.Release()
 		}
 		t.s.forget(t)
@@ -197,13 +246,34 @@ func (t *Turn) discard() {
 	}
 }
 
-// settle ends typing and previews and returns the preview that stands, "" = none. The destination's
-// goroutine calls it.
-func (t *Turn) settle() string {
-	t.hush()
+// settle ends typing and previews and returns the preview that stands; its id is "" when none does.
+// The destination's goroutine calls it.
+func (t *Turn) settle(ctx context.Context) preview {
+	t.quiet(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.preview.id
+	return t.preview
+}
+
+// visible takes in that people see something of the answer.
+func (t *Turn) visible() {
+	t.mu.Lock()
+	first := !t.seen
+	t.seen = true
+	t.mu.Unlock()
+	if first && t.s.deps.FirstVisible != nil {
+		t.s.deps.FirstVisible(t.to.Channel, t.s.clock.Since(t.began))
+	}
+}
+
+// answered takes in that the slot has been consumed.
+func (t *Turn) answered(c chat.Class) {
+	if c == chat.Error {
+		t.stage(stageFailed)
+		return
+	}
+	t.stage(stageDone)
+	t.visible()
 }
 
 // running returns the turn of a parcel if it runs in this process, nil = it does not, and whether

@@ -336,6 +336,8 @@ func TestPreviewRateLimited(t *testing.T) {
 		for i := 1; i < len(w.f.times); i++ {
 			if gap := w.f.times[i].Sub(w.f.times[i-1]); i >= 2 && i <= 3 && gap < 10*time.Second {
 				t.Errorf("call %d came %v after a refusal that asked for 10 s", i, gap)
+			} else if i > 3 && gap < 4800*time.Millisecond {
+				t.Errorf("call %d came %v after the one before, the distance was doubled twice", i, gap)
 			}
 		}
 		w.finish(turn, answer("the end"))

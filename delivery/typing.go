@@ -12,48 +12,95 @@ import (
 const (
 	typingTimeout = 10 * time.Second
 	leastTyping   = time.Second
+	// quietTime is how long the answer waits for the sign to be taken back.
+	quietTime = time.Second
 )
 
-// errTick is the cause of the context that ends a pause between two typing signs.
-var errTick = errors.New("typing is due")
+// errQuietLate is why the answer does not wait for the typing sign any longer.
+var errQuietLate = errors.New("the typing sign is not taken back in time")
 
-// typing shows that the bot works until the turn ends. It is best effort: only a refusal for good
-// ends it early.
+// typing shows that the bot works until the turn ends, and takes the sign back where that is
+// possible. It is best effort.
 func (t *Turn) typing(ctx context.Context) {
-	every := max(leastTyping, t.a.typer.TypingTTL()*4/5)
-	for {
-		if t.isQuiet() || ctx.Err() != nil {
-			return
-		}
-		call, cancel := t.s.clock.WithTimeout(ctx, typingTimeout, errOverdue)
-		err := t.a.typer.Typing(call, t.s.where(t.to))
-		cancel()
-		if e := verdict(err); e != nil && (e.Verdict == channels.Gone || e.Verdict == channels.Refused) {
-			return
-		} else if e != nil {
-			every = max(every, e.After)
-		}
-		pause, stop := t.s.clock.WithTimeout(ctx, every, errTick)
-		err = t.s.clock.Await(pause, t.quiet)
-		stop()
-		if err == nil {
-			return
-		}
+	defer close(t.typed)
+	if !t.sign(ctx) {
+		return
+	}
+	if q, ok := t.a.typer.(channels.Quieter); ok {
+		call, cancel := t.s.begun(ctx, typingTimeout)
+		defer cancel()
+		_ = t.s.heard(t.to, callTyping, q.Quiet(call, t.s.where(t.to)))
 	}
 }
 
-func (t *Turn) isQuiet() bool {
+// sign repeats the sign and reports whether it was perhaps shown. Only a refusal for good ends it
+// early: then a reaction shows the same.
+func (t *Turn) sign(ctx context.Context) (shown bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !t.hushedBy(cancel) {
+		return false
+	}
+	every := max(leastTyping, t.a.typer.TypingTTL()*4/5)
+	for ctx.Err() == nil {
+		wait := t.s.held(t.to, callTyping)
+		if wait == 0 {
+			call, done := t.s.clock.WithTimeout(ctx, typingTimeout, errOverdue)
+			e := t.s.heard(t.to, callTyping, t.a.typer.Typing(call, t.s.where(t.to)))
+			done()
+			switch {
+			case e == nil:
+				shown = true
+			case e.Verdict == channels.Gone || e.Verdict == channels.Refused:
+				t.signInstead()
+				return shown
+			default:
+				shown = true // perhaps
+				wait = e.After
+			}
+		}
+		_ = t.s.clock.Sleep(ctx, max(every, wait)) // its end is seen above
+	}
+	return shown
+}
+
+// hushedBy says what ends the typing sign, and reports whether it may begin.
+func (t *Turn) hushedBy(cancel context.CancelFunc) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.silent
+	t.endTyping = cancel
+	return !t.silent
+}
+
+// signInstead shows by a reaction what the channel cannot show, unless it is not wanted any more.
+func (t *Turn) signInstead() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.typingSign(!t.silent)
 }
 
 // hush ends the typing sign.
 func (t *Turn) hush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.silent {
-		t.silent = true
-		close(t.quiet)
+	if t.silent {
+		return
 	}
+	t.silent = true
+	if t.endTyping != nil {
+		t.endTyping()
+	}
+	t.typingSign(false)
+}
+
+// quiet ends the typing sign and waits, not for long, until nothing of it is under way: no sign
+// may come behind the answer.
+func (t *Turn) quiet(ctx context.Context) {
+	t.hush()
+	if t.typed == nil {
+		return
+	}
+	patience, cancel := t.s.clock.WithTimeout(ctx, quietTime, errQuietLate)
+	defer cancel()
+	_ = t.s.clock.Await(patience, t.typed)
 }

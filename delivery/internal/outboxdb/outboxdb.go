@@ -168,13 +168,15 @@ type Preview struct {
 	TurnID    string
 	Dest      string // the address, JSON
 	MessageID string
+	Stream    bool // it grows on the platform's side until it is stopped
 }
 
 // PutPreview remembers a turn's preview.
 func (q *Queries) PutPreview(ctx context.Context, p Preview, now int64) error {
-	_, err := q.w.ExecContext(ctx, `INSERT INTO previews (turn_id, dest_json, message_id, at) VALUES (?, ?, ?, ?)
-		ON CONFLICT (turn_id) DO UPDATE SET dest_json = excluded.dest_json, message_id = excluded.message_id, at = excluded.at`,
-		p.TurnID, p.Dest, p.MessageID, now)
+	_, err := q.w.ExecContext(ctx, `INSERT INTO previews (turn_id, dest_json, message_id, stream, at) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (turn_id) DO UPDATE SET dest_json = excluded.dest_json, message_id = excluded.message_id,
+			stream = excluded.stream, at = excluded.at`,
+		p.TurnID, p.Dest, p.MessageID, p.Stream, now)
 	return err
 }
 
@@ -184,19 +186,18 @@ func (q *Queries) DropPreview(ctx context.Context, turn string) error {
 	return err
 }
 
-// PreviewOf returns the message id of a turn's preview, "" when none stands.
-func (q *Queries) PreviewOf(ctx context.Context, turn string) (string, error) {
-	var id string
-	err := q.r.QueryRowContext(ctx, `SELECT message_id FROM previews WHERE turn_id = ?`, turn).Scan(&id)
+// PreviewOf returns the message id of a turn's preview, "" when none stands, and whether it grows.
+func (q *Queries) PreviewOf(ctx context.Context, turn string) (id string, stream bool, err error) {
+	err = q.r.QueryRowContext(ctx, `SELECT message_id, stream FROM previews WHERE turn_id = ?`, turn).Scan(&id, &stream)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
+		return "", false, nil
 	}
-	return id, err
+	return id, stream, err
 }
 
 // Previews returns every preview that was left standing.
 func (q *Queries) Previews(ctx context.Context) ([]Preview, error) {
-	rows, err := q.r.QueryContext(ctx, `SELECT turn_id, dest_json, message_id FROM previews ORDER BY at`)
+	rows, err := q.r.QueryContext(ctx, `SELECT turn_id, dest_json, message_id, stream FROM previews ORDER BY at`)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +205,7 @@ func (q *Queries) Previews(ctx context.Context) ([]Preview, error) {
 	var out []Preview
 	for rows.Next() {
 		var p Preview
-		if err := rows.Scan(&p.TurnID, &p.Dest, &p.MessageID); err != nil {
+		if err := rows.Scan(&p.TurnID, &p.Dest, &p.MessageID, &p.Stream); err != nil {
 			return nil, err
 		}
 		out = append(out, p)

@@ -37,4 +37,8 @@ type Sender struct {
 	// Local tells that the transport itself proved the sender to be the owner of the machine
 	// (console, web page with its cookie, control socket).
 	Local bool `json:"local,omitempty"`
+	// Anonymous tells that no person is named: an anonymous administrator, or a channel's post. ID is
+	// then that of a group or channel, behind which anybody with its rights may stand, so that only
+	// an explicit listing of it admits the message.
+	Anonymous bool `json:"anonymous,omitempty"`
 }

@@ -56,6 +56,7 @@ type Bot struct {
 	directory *directory
 	vias      *vias
 	planned   *planned
+	detours   *detours
 	posts     posts
 	menu      names
 	hurried   chan struct{} // places for interactions that are watched
@@ -104,6 +105,7 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 		directory: newDirectory(),
 		vias:      newVias(),
 		planned:   newPlanned(),
+		detours:   newDetours(),
 		hurried:   make(chan struct{}, mostHurried),
 		recent:    newRecent(),
 	}

@@ -59,7 +59,9 @@ func (r *run) lookBack(ctx context.Context) {
 	r.log.Debug("caught up", "conversations", len(marks), "messages", found)
 }
 
-// missed returns what was said in a conversation since a mark, as far as it may still be answered.
+// missed returns what was said in a conversation since a mark, as far as it may still be answered. It
+// reads backwards from the newest message: in a busy channel the way from the mark to what is fresh
+// may be longer than what is looked at.
 func (r *run) missed(ctx context.Context, m channels.Mark) ([]message, error) {
 	if !isID(m.LastID) {
 		return nil, nil
@@ -68,23 +70,29 @@ func (r *run) missed(ctx context.Context, m channels.Mark) ([]message, error) {
 	if m.Address.Thread != "" {
 		place = m.Address.Thread
 	}
+	oldest, amount := r.bounds()
+	known := func(one message) bool { // or too old to be answered
+		return compareIDs(one.ID, m.LastID) <= 0 || timestamp(one.Timestamp).Before(oldest)
+	}
 	var all []message
-	after := m.LastID
+	before := ""
 	for range mostPages {
-		page, err := r.page(ctx, place, after)
+		page, more, err := r.page(ctx, place, before)
 		if err != nil {
-			return all, err
+			return newest(all, amount), err
 		}
-		all = append(all, page...)
-		if len(page) < pageSize {
+		last := !more || len(page) == 0 || known(page[0])
+		all = append(slices.DeleteFunc(page, known), all...)
+		if last || len(all) >= amount {
 			break
 		}
-		after = page[len(page)-1].ID
+		before = all[0].ID
 	}
-	oldest, amount := r.bounds()
-	all = slices.DeleteFunc(all, func(m message) bool { return timestamp(m.Timestamp).Before(oldest) })
-	return all[max(len(all)-amount, 0):], nil
+	return newest(all, amount), nil
 }
+
+// newest leaves so many messages from the end of a list.
+func newest(all []message, amount int) []message { return all[max(len(all)-amount, 0):] }
 
 // bounds are how old, and how many, messages may be to be caught up.
 func (r *run) bounds() (oldest time.Time, amount int) {
@@ -98,9 +106,13 @@ func (r *run) bounds() (oldest time.Time, amount int) {
 	return time.Now().Add(-age), amount
 }
 
-// page reads the messages behind an id, oldest first. One that passes, the rate limit, is waited for.
-func (r *run) page(ctx context.Context, place, after string) ([]message, error) {
-	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "after": {after}}
+// page reads the last messages before an id, "" = the newest ones, oldest first. A failure that passes,
+// such as a rate limit, is waited for. It reports whether there may be more.
+func (r *run) page(ctx context.Context, place, before string) (list []message, more bool, err error) {
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
+	if before != "" {
+		query.Set("before", before)
+	}
 	req := request{what: "get messages", method: http.MethodGet, url: discordgo.EndpointChannelMessages(place) + "?" + query.Encode(), route: "get messages " + place}
 	for attempt := 1; ; attempt++ {
 		data, err := r.api.call(ctx, req)
@@ -109,17 +121,18 @@ func (r *run) page(ctx context.Context, place, after string) ([]message, error) 
 		}
 		var e *callError
 		if !errors.As(err, &e) || e.status != 0 && e.status < http.StatusTooManyRequests || attempt == lookAttempts || e.retryAfter > lookBackWait || ctx.Err() != nil {
-			return nil, err
+			return nil, false, err
 		}
 		sleep(ctx, max(e.retryAfter, time.Second))
 	}
 }
 
-// messages decodes a page, one by one: a message that cannot be read must not hide the others.
-func messages(data json.RawMessage) ([]message, error) {
+// messages decodes a page, one by one: a message that cannot be read must not hide the others,
+// nor that the page was full.
+func messages(data json.RawMessage) (list []message, full bool, err error) {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, &callError{what: "get messages", status: http.StatusOK, garbled: true}
+		return nil, false, &callError{what: "get messages", status: http.StatusOK, garbled: true}
 	}
 	out := make([]message, 0, len(raw))
 	for _, one := range slices.Backward(raw) {
@@ -129,7 +142,7 @@ func messages(data json.RawMessage) ([]message, error) {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b message) int { return compareIDs(a.ID, b.ID) })
-	return out, nil
+	return out, len(raw) >= pageSize, nil
 }
 
 // compareIDs orders ids by age.

@@ -49,6 +49,35 @@ func TestCatchesUpAtTheStart(t *testing.T) {
 	})
 }
 
+// In a busy channel it is the fresh messages that are found, not the first ones behind the mark.
+func TestCatchesUpWithWhatIsFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(emulator.Config{})
+		defer srv.Close()
+		last := srv.UserSays(general, ann, "seen")
+		for i := range pageSize*mostPages + 50 {
+			srv.UserSays(general, ann, fmt.Sprint("old ", i))
+		}
+		pass(2 * time.Hour)
+		for i := range 30 {
+			srv.UserSays(general, ann, fmt.Sprint("fresh ", i))
+		}
+		a := start(t, srv, func(_ *Config, d *Deps) {
+			d.Seen = &journal{marks: []channels.Mark{{Address: inRoom, Space: guildID, LastID: last}}}
+		})
+		for i := range 30 {
+			if in := a.got.Next(t); in.Text != fmt.Sprint("fresh ", i) {
+				t.Fatalf("message %d reads %q", i, in.Text)
+			}
+		}
+		synctest.Wait()
+		if n, calls := a.got.Pending(), len(srv.Calls("GET", "/channels/200/messages")); n != 0 || calls != 1 {
+			t.Errorf("%d messages too many, %d calls", n, calls)
+		}
+		_ = a.end(t)
+	})
+}
+
 // A new session is looked behind, a resumed one is not.
 func TestCatchesUpAfterANewSession(t *testing.T) {
 	seen := &journal{}

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/bwmarrin/discordgo"
+
+	"understudy/chat"
 )
 
 // most bounds what is remembered of channels, and of roles.
@@ -99,6 +101,20 @@ func (d *directory) learn(kind string, data json.RawMessage) bool {
 		return false
 	}
 	return true
+}
+
+// title is what people call the place of an address, as far as that was told: the channel, with the
+// thread behind it.
+func (b *Bot) title(a chat.Address) string {
+	c, _ := b.directory.channel(a.Conversation)
+	t, _ := b.directory.channel(a.Thread)
+	switch {
+	case a.Kind == chat.Direct:
+		return ""
+	case c.Name != "" && t.Name != "":
+		return c.Name + " / " + t.Name
+	}
+	return c.Name + t.Name // at most one is known
 }
 
 // decode reads what can be read: a field of an unexpected kind leaves only itself out.

@@ -19,6 +19,9 @@ import (
 // its thread; the message that a thread was opened on has it too, but stands in the channel.
 func (b *Bot) where(to chat.Address, id string) string {
 	forum := b.isForum(to.Conversation)
+	if thread, astray := b.detours.get(id); astray && thread == to.Thread {
+		to.Thread = ""
+	}
 	switch {
 	case forum && to.Thread == "":
 		return id

@@ -62,6 +62,7 @@ func (r *run) inbound(ctx context.Context, m *message, edited bool) (chat.Inboun
 	if m.Member != nil {
 		in.Roles = m.Member.Roles
 	}
+	in.Title = r.title(in.Address)
 	r.addressing(&in, m, self)
 	if in.Text == "" && len(in.Attachments) == 0 {
 		r.forwarded(&in, m)
@@ -176,6 +177,9 @@ func refer(in *chat.Inbound, m *message, self *user) bool {
 		return false
 	}
 	in.Quote = m.Referenced.Content
+	if a := m.Referenced.Author; a != nil {
+		in.QuoteFrom = chat.Sender{ID: a.ID, Name: a.name(m.Referenced.Member), Bot: a.Bot || m.Referenced.Webhook != ""}
+	}
 	return m.Referenced.Author != nil && m.Referenced.Author.ID == self.ID
 }
 

@@ -47,7 +47,7 @@ func TestWhatIsSaid(t *testing.T) {
 			}
 			want := chat.Inbound{
 				ID: id, EventKey: "discord:" + id, Address: inRoom, Space: guildID, Roles: []string{staff}, Sender: chat.Sender{ID: ann, Name: "Ann"},
-				Text: in.Text, Mentioned: in.Mentioned, MentionsOthers: in.MentionsOthers, At: in.At,
+				Text: in.Text, Mentioned: in.Mentioned, MentionsOthers: in.MentionsOthers, At: in.At, Title: "general",
 			}
 			if diff := cmp.Diff(want, in); diff != "" {
 				t.Errorf("%s: %s", tt.name, diff)
@@ -64,7 +64,7 @@ func TestRepliesToTheBot(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.srv.UserSays(general, ann, "why?", emulator.ReplyingTo(sent.IDs[0]), emulator.Pinging())
-			if in := a.got.Next(t); in.Mentioned != implicit || in.MentionsOthers || in.ReplyTo != sent.IDs[0] || in.Quote != "what I said" {
+			if in := a.got.Next(t); in.Mentioned != implicit || in.MentionsOthers || in.ReplyTo != sent.IDs[0] || in.Quote != "what I said" || in.QuoteFrom.ID != a.srv.BotID() || !in.QuoteFrom.Bot {
 				t.Errorf("implicit %v: %+v", implicit, in)
 			}
 			a.srv.UserSays(general, ann, a.srv.Mention()+" why?", emulator.ReplyingTo(sent.IDs[0]))
@@ -77,6 +77,24 @@ func TestRepliesToTheBot(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The model is told where something was said, and whose words are quoted.
+func TestPlacesAndQuotedPeopleHaveNames(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		id := a.srv.UserSays(branch, bob, "a statement")
+		if in := a.got.Next(t); in.Title != "general / side talk" || in.QuoteFrom != (chat.Sender{}) {
+			t.Errorf("got %+v", in)
+		}
+		a.srv.UserSays(branch, ann, "really?", emulator.ReplyingTo(id))
+		if in := a.got.Next(t); in.Quote != "a statement" || in.QuoteFrom != (chat.Sender{ID: bob, Name: "bob"}) {
+			t.Errorf("got %+v", in)
+		}
+		a.srv.UserSays(dm, ann, "hi")
+		if in := a.got.Next(t); in.Title != "" {
+			t.Errorf("a private conversation is called %q", in.Title)
+		}
+	})
 }
 
 func TestWhatIsNotSaidToTheBot(t *testing.T) {

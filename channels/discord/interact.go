@@ -61,6 +61,7 @@ func (r *run) interaction(ctx context.Context, t *ticket) {
 		EventKey: r.eventKey("i:" + t.i.ID), Space: t.i.Guild, Mentioned: true, At: time.Now().UTC(), Via: t.i.ID,
 		Address: r.address(ctx, t.i.ChannelID, t.i.Guild), Sender: sender(t.i), Roles: rolesOf(t.i),
 	}
+	in.Title = r.title(in.Address)
 	if t.via.component {
 		if !r.pressed(ctx, t, &in) {
 			return

@@ -44,7 +44,7 @@ func TestCommand(t *testing.T) {
 		in := a.got.Next(t)
 		want := chat.Inbound{
 			EventKey: "discord:i:" + id, Address: inThread, Space: guildID, Roles: []string{staff}, Sender: chat.Sender{ID: ann, Name: "Ann"},
-			Text: "/model -s beta/b1", Mentioned: true, Via: id, At: in.At,
+			Text: "/model -s beta/b1", Mentioned: true, Via: id, At: in.At, Title: "general / side talk",
 		}
 		if fmt.Sprintf("%+v", in) != fmt.Sprintf("%+v", want) {
 			t.Errorf("got %+v, want %+v", in, want)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	typingTTL    = 8 * time.Second // Discord shows it for 10 s
+	typingTTL    = 10 * time.Second // how long Discord shows the sign
 	longestNonce = 25
 	mostFiles    = 10 // per message
 )

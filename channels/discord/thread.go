@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/bwmarrin/discordgo"
 
@@ -104,8 +105,8 @@ func (b *Bot) post(ctx context.Context, p channels.Piece) (string, error) {
 	id, err := b.create(ctx, place, m, files)
 	switch {
 	case hasCode(err, codeArchived) && p.To.Thread != "":
-		if b.unarchive(ctx, place) != nil {
-			return "", err
+		if failure := b.unarchive(ctx, place); failure != nil {
+			return b.around(ctx, p, err, failure)
 		}
 	case hasCode(err, codeUnknownChannel) && p.To.Thread != "" && !opened && b.opensThreads():
 		// A plan from before the last start.
@@ -191,6 +192,43 @@ func (b *Bot) questionTitle(ctx context.Context, to chat.Address) string {
 	return title(token.ReplaceAllString(m.Content, ""), longestThreadName)
 }
 
+// around answers in the channel what was asked in a thread that is closed to the bot, with a link to
+// the thread in front. The people of a private thread are fewer than those of its channel, so that an
+// answer there ends with the thread, which closed tells.
+func (b *Bot) around(ctx context.Context, p channels.Piece, closed, failure error) (string, error) {
+	if v := verdict(failure, true); v.Verdict == channels.Retry {
+		return "", failure
+	}
+	if c, err := b.channel(ctx, p.To.Thread); err != nil || c.Type != typePublicThread && c.Type != typeNewsThread {
+		return "", closed
+	}
+	b.log.Info("thread is closed; the answer goes to the channel", "conversation", p.To.Conversation, "thread", p.To.Thread)
+	link := "<#" + p.To.Thread + ">\n"
+	if utf8.RuneCountInString(link+content(p)) > longestText {
+		first := channels.Piece{To: p.To, Class: p.Class, Text: link, Silent: true}
+		if p.Key != "" {
+			first.Key = p.Key + "+link"
+		}
+		if _, err := b.instead(ctx, first); err != nil {
+			return "", err
+		}
+		link = ""
+	}
+	p.Text, p.Plain = link+content(p), link+p.Plain
+	return b.instead(ctx, p)
+}
+
+// instead sends a piece for a thread to the thread's channel.
+func (b *Bot) instead(ctx context.Context, p channels.Piece) (string, error) {
+	thread := p.To.Thread
+	p.To.Thread, p.ReplyTo = "", ""
+	id, err := b.post(ctx, p)
+	if err == nil {
+		b.detours.put(id, thread)
+	}
+	return id, err
+}
+
 func (b *Bot) unarchive(ctx context.Context, thread string) error {
 	_, err := b.api.call(ctx, request{
 		what: "reopen thread", method: http.MethodPatch, url: discordgo.EndpointChannel(thread), route: "change " + thread, body: map[string]any{"archived": false},
@@ -250,7 +288,7 @@ func (b *Bot) publish(ctx context.Context, p channels.Piece) (string, error) {
 	}
 	data, err := b.api.call(ctx, request{
 		what: "open post", method: http.MethodPost, url: discordgo.EndpointChannelThreads(forum), route: "open post " + forum, files: files, limit: limitOf(files),
-		body: map[string]any{"name": title(m.Content, longestPostName), "auto_archive_duration": archiveAfter, "message": m},
+		body: map[string]any{"name": title(token.ReplaceAllString(m.Content, ""), longestPostName), "auto_archive_duration": archiveAfter, "message": m},
 	})
 	if err != nil {
 		return "", err

@@ -11,8 +11,8 @@ import (
 	emulator "understudy/internal/emulate/discord"
 )
 
-// An archived thread is opened again where the bot may do that; a thread that is closed or gone ends
-// it, and its channel goes on.
+// An archived thread is opened again where the bot may do that; else the answer goes to the channel. A
+// thread that is gone ends it, and its channel goes on.
 func TestThreadsThatAreClosed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg   emulator.Config
@@ -21,7 +21,6 @@ func TestThreadsThatAreClosed(t *testing.T) {
 		calls int
 	}{
 		"archived":             {emulator.Config{}, func(s *emulator.Server) { s.Archive(branch, false) }, "", 1},
-		"locked":               {emulator.Config{}, func(s *emulator.Server) { s.Archive(branch, true) }, "thread_archived", 1},
 		"locked, and may open": {emulator.Config{ManagesThreads: true}, func(s *emulator.Server) { s.Archive(branch, true) }, "", 2},
 		"removed":              {emulator.Config{}, func(s *emulator.Server) { s.RemoveChannel(branch) }, "channel_gone", 1},
 	} {
@@ -45,6 +44,81 @@ func TestThreadsThatAreClosed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is for a closed thread is said in its channel, with a link to the thread, and changed there.
+func TestClosedThreadIsAnsweredInItsChannel(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		question := a.srv.UserSays(branch, ann, "question")
+		a.srv.Archive(branch, true)
+		p := say(inThread, "answer")
+		p.ReplyTo, p.Key = question, "k1"
+		var got channels.Receipt
+		for range 2 { // sent again under its key, it changes nothing
+			var err error
+			if got, err = a.Send(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sent := a.srv.Sent(general)
+		if len(sent) != 1 || sent[0].Content != "<#300>\nanswer" || sent[0].ReplyTo != "" || len(sent[0].Pinged) != 0 {
+			t.Errorf("said %+v", sent)
+		}
+		if err := a.Edit(t.Context(), inThread, got.IDs[0], say(inThread, "changed")); err != nil || a.srv.Sent(general)[0].Content != "changed" {
+			t.Errorf("edited to %q: %v", a.srv.Sent(general)[0].Content, err)
+		}
+		long := say(inThread, strings.Repeat("x", longestText))
+		long.Key = "k2"
+		if _, err := a.Send(t.Context(), long); err != nil {
+			t.Fatal(err)
+		}
+		if sent := a.srv.Sent(general); len(sent) != 3 || sent[1].Content != "<#300>" || sent[2].Content != long.Text {
+			t.Errorf("%d messages", len(sent))
+		}
+		a.srv.Inject(emulator.Fault{Path: "/channels/300", Status: 502, Body: "<html>", After: 1})
+		if v, _ := verdictOf(second(a.Send(t.Context(), p))); v != channels.Retry {
+			t.Errorf("verdict %d though it may be opened later", v)
+		}
+		a.srv.Archive(branch, false)
+		if _, err := a.Send(t.Context(), say(inThread, "open again")); err != nil || len(a.srv.Sent(branch)) != 1 {
+			t.Errorf("an open thread is not used: %v", err)
+		}
+	})
+}
+
+// An answer from a private thread is not shown to the whole channel.
+func TestClosedPrivateThreadStaysPrivate(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		a.srv.AddChannel(emulator.Channel{ID: "301", Guild: guildID, Parent: general, Name: "secret", Type: emulator.PrivateThread})
+		a.srv.Archive("301", true)
+		to := inRoom
+		to.Thread = "301"
+		if v, code := verdictOf(second(a.Send(t.Context(), say(to, "answer")))); v != channels.Gone || code != "thread_archived" {
+			t.Errorf("verdict %d %q", v, code)
+		}
+		if n := len(a.srv.Sent(general)); n != 0 {
+			t.Errorf("%d messages in the channel", n)
+		}
+	})
+}
+
+// Where the channel is a forum, the answer is a post of its own.
+func TestClosedPostIsAnsweredInAnother(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		post := a.srv.Post(forum, ann, "Help", "question")
+		to := a.got.Next(t).Address
+		a.srv.Archive(post, true)
+		got, err := a.Send(t.Context(), say(to, "Do this."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := a.srv.ChannelState(got.IDs[0]); c.Parent != forum || c.Name != "Do this." {
+			t.Errorf("post %+v", c)
+		}
+		if err := a.Edit(t.Context(), to, got.IDs[0], say(to, "Do that.")); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A forum takes posts only; the parts of one answer make one post.

@@ -23,7 +23,10 @@ type Deps struct {
 	Log     *slog.Logger   // nil = discard
 	Seen    channels.Seen  // nil = nothing is caught up after a gap
 	Menus   channels.Menus // keeps what buttons stand for
-	Roots   Notes          // keeps which threads belong to the assistant view; nil = until the end
+	// Mrkdwn renders Markdown as Slack's mrkdwn, for text that Slack refuses as Markdown. nil = then the
+	// caller is told so, and sends it plain.
+	Mrkdwn func(markdown string) string
+	Roots  Notes // keeps which threads belong to the assistant view; nil = until the end
 	// Transport makes the HTTP transport. nil = the network, through Config.Proxy or the proxy of the
 	// environment.
 	Transport func() http.RoundTripper
@@ -50,9 +53,8 @@ type Bot struct {
 	vias   *vias
 	kinds  *recent[string] // channel_type, by conversation
 	places *recent[string] // direct conversations, by user
-	latest *recent[string] // the last message, by conversation
-	stored *recent[bool]   // messages that the sink has, by key
-	marked *recent[string] // messages that carry the typing reaction, by conversation
+	stored *recent[bool]   // messages that the sink has, by key; true = as mentions
+	asking chan struct{}   // places for events that wait for what a conversation is
 }
 
 var (
@@ -98,8 +100,7 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 		vias:    newVias(),
 		kinds:   newRecent[string](mostRemembered),
 		places:  newRecent[string](mostRemembered),
-		latest:  newRecent[string](mostRemembered),
-		marked:  newRecent[string](mostRemembered),
+		asking:  make(chan struct{}, mostAsking),
 		stored:  newRecent[bool](mostRemembered),
 	}, nil
 }
@@ -151,12 +152,13 @@ func (b *Bot) Run(ctx context.Context, sink channels.Sink) error {
 
 	s := &supervisor{Bot: b, sink: sink, tasks: &tasks}
 	s.report(channels.Connecting, "")
-	err := s.identify(ctx)
+	in, err := s.identify(ctx)
 	if err == nil {
 		defer b.inbox.Store(nil)
 		if b.cfg.Mode == modeHTTP {
-			err = s.listen(ctx)
+			err = s.listen(ctx, in)
 		} else {
+			b.inbox.Store(in)
 			err = s.keepConnected(ctx)
 		}
 	}

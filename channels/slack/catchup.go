@@ -8,22 +8,67 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"understudy/channels"
 )
 
-// catchUp looks, besides everything else, for what was said while nothing could arrive. One look is
-// under way at most.
-func (s *supervisor) catchUp(ctx context.Context) {
-	if s.deps.Seen == nil || !s.catching.CompareAndSwap(false, true) {
+// marks returns how far the conversations have been seen. It is asked for before anything new is accepted:
+// a message that comes now would move the mark of its conversation past the gap.
+func (s *supervisor) marks(ctx context.Context) []channels.Mark {
+	if s.deps.Seen == nil {
+		return nil
+	}
+	marks, err := s.deps.Seen.Marks(ctx, time.Now().Add(-channels.RecentFor), channels.MostConversations)
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("cannot catch up", "error", err)
+	}
+	return marks[:min(len(marks), channels.MostConversations)]
+}
+
+// looks are the looks for what was missed: one is under way at most, and one waits.
+type looks struct {
+	mu   sync.Mutex
+	busy bool
+	next []channels.Mark
+}
+
+// begin reports whether the caller is to look now. Else the marks wait, unless earlier ones do, behind
+// which theirs are included.
+func (l *looks) begin(marks []channels.Mark) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy {
+		if l.next == nil {
+			l.next = marks
+		}
+		return false
+	}
+	l.busy = true
+	return true
+}
+
+// end returns the marks that waited, nil = none: then nobody looks any more.
+func (l *looks) end() []channels.Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	marks := l.next
+	l.next, l.busy = nil, marks != nil
+	return marks
+}
+
+// catchUp looks, besides everything else, for what was said since the marks.
+func (s *supervisor) catchUp(ctx context.Context, marks []channels.Mark) {
+	if len(marks) == 0 || !s.looks.begin(marks) {
 		return
 	}
 	in := s.inbox.Load()
 	s.tasks.Go(func() {
-		defer s.catching.Store(false)
-		if err := in.catchUp(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("catching up ended early", "error", err)
+		for ; marks != nil; marks = s.looks.end() {
+			if err := in.catchUp(ctx, marks); err != nil && ctx.Err() == nil {
+				s.log.Warn("catching up ended early", "error", err)
+			}
 		}
 	})
 }
@@ -31,14 +76,10 @@ func (s *supervisor) catchUp(ctx context.Context) {
 // catchUp gives the sink what was said since the marks, conversation by conversation and the oldest
 // first. It ends with the first rate limit: apps that Slack limits to one such call a minute would
 // wait for half an hour.
-func (b *inbox) catchUp(ctx context.Context) error {
+func (b *inbox) catchUp(ctx context.Context, marks []channels.Mark) error {
 	now := time.Now()
-	marks, err := b.deps.Seen.Marks(ctx, now.Add(-channels.RecentFor), channels.MostConversations)
-	if err != nil {
-		return err
-	}
 	var errs []error
-	for _, m := range marks[:min(len(marks), channels.MostConversations)] {
+	for _, m := range marks {
 		err := b.catchUpOne(ctx, m, now)
 		var e *callError
 		switch {

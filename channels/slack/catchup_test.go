@@ -3,6 +3,8 @@ package slack
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,4 +146,76 @@ func TestShortGapsAreSlacksConcern(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// TestSecondGapIsLookedIntoToo: also when the look into the first one takes long.
+func TestSecondGapIsLookedIntoToo(t *testing.T) {
+	missed(t, setup{before: func(srv *emulator.Server) {
+		srv.Inject(emulator.Fault{Method: "conversations.history", Hang: true, Times: 4})
+	}}, func(*emulator.Server) []channels.Mark {
+		return []channels.Mark{mark(direct, "1.1"), mark(room, "1.1"), mark(direct, "1.1"), mark(room, "1.1")}
+	}, func(r *rig) {
+		r.srv.Away()
+		settle(80 * time.Second)
+		r.srv.Back()
+		settle(5 * time.Minute)
+		if n := len(r.srv.Calls("conversations.history")); n != 8 {
+			r.Errorf("%d calls", n)
+		}
+	})
+}
+
+// journal is a sink and its Seen: a mark is the last message of a conversation that was accepted. Reading
+// it takes a while.
+type journal struct {
+	mu   sync.Mutex
+	mark channels.Mark
+	said []string
+}
+
+func (j *journal) Accept(_ context.Context, m chat.Inbound) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.said = append(j.said, m.Text)
+	if !m.CatchUp {
+		j.mark.LastID = m.ID
+	}
+	return nil
+}
+
+func (*journal) Status(channels.Status) {}
+
+func (j *journal) Marks(context.Context, time.Time, int) ([]channels.Mark, error) {
+	timer := time.NewTimer(time.Second)
+	<-timer.C
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return []channels.Mark{j.mark}, nil
+}
+
+// TestLiveMessagesDoNotHideTheGap: what comes while the marks are read must not move them.
+func TestLiveMessagesDoNotHideTheGap(t *testing.T) {
+	for name, change := range modes {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, setup{bot: change, idle: true}, func(r *rig) {
+				<-r.done
+				old := r.srv.UserSaidUnheard(dm, ann, "seen before")
+				r.srv.UserSaidUnheard(dm, ann, "missed")
+				j := &journal{mark: mark(direct, old)}
+				r.bot.deps.Seen = j
+				ctx, stop := context.WithCancel(r.Context())
+				defer stop()
+				go func() { r.done <- r.bot.Run(ctx, j) }()
+				timer := time.NewTimer(500 * time.Millisecond)
+				<-timer.C
+				r.srv.UserSays(dm, ann, "live")
+				settle(10 * time.Minute)
+				j.mu.Lock()
+				defer j.mu.Unlock()
+				if len(j.said) != 2 || !slices.Contains(j.said, "missed") || !slices.Contains(j.said, "live") {
+					r.Errorf("accepted %q", j.said)
+				}
+			})
+		})
+	}
 }

@@ -16,7 +16,7 @@ const (
 	longestMarkdown  = 12_000 // characters of one markdown_text or markdown block
 	leastChunk       = 100
 	defaultMediaMB   = 20
-	largestMediaMB   = 1000
+	largestMediaMB   = 50 // a bound of ours: a file has to be in memory as a whole
 	defaultHistory   = 50
 	defaultInitial   = 20
 	mostHistory      = 500

@@ -60,7 +60,7 @@ func TestNamesEveryMistake(t *testing.T) {
 		"streaming.mode":                func(c *Config) { c.Streaming.Mode = "full" },
 		"streaming.chunkMode":           func(c *Config) { c.Streaming.ChunkMode = "word" },
 		"textChunkLimit":                func(c *Config) { c.TextChunkLimit = 12_001 },
-		"mediaMaxMb":                    func(c *Config) { c.MediaMaxMB = -1 },
+		"mediaMaxMb":                    func(c *Config) { c.MediaMaxMB = 51 },
 		"historyLimit":                  func(c *Config) { n := -1; c.HistoryLimit = &n },
 		"thread.initialHistoryLimit":    func(c *Config) { n := 9999; c.Thread.InitialHistoryLimit = &n },
 		"typingReaction":                func(c *Config) { c.TypingReaction = "not one" },

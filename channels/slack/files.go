@@ -26,7 +26,7 @@ func attachments(files []file) []chat.Attachment {
 		if f.ID == "" || f.Mode == "tombstone" || f.Mode == "hidden_by_limit" || len(out) == mostFiles {
 			continue
 		}
-		a := chat.Attachment{Name: f.Name, MediaType: f.MIME, Size: max(f.Size, 0), Ref: f.ID, Voice: f.voice()}
+		a := chat.Attachment{Name: f.Name, MediaType: f.mediaType(), Size: max(f.Size, 0), Ref: f.ID, Voice: f.voice()}
 		if a.Name == "" {
 			a.Name = f.Title
 		}
@@ -42,9 +42,31 @@ func attachments(files []file) []chat.Attachment {
 	return out
 }
 
-// voice reports whether a file is an audio clip that somebody spoke.
+// voice reports whether a file is something that somebody spoke. Slack's clips are marked as that; they come
+// as audio, as video without a picture, or without any type.
 func (f file) voice() bool {
-	return f.Subtype == "slack_audio" || f.Subtype == "" && strings.HasPrefix(f.Name, "audio_message") && strings.HasPrefix(f.MIME, "audio/")
+	kind := strings.ToLower(f.MIME)
+	switch {
+	case f.Subtype == audioClip, f.Mode == audioClip, strings.HasPrefix(kind, "audio/"):
+		return true
+	case f.Subtype != "":
+		return false // a clip with a picture
+	}
+	return strings.HasPrefix(f.Name, "audio_message") && (kind == "" || strings.HasPrefix(kind, "video/"))
+}
+
+// audioClip is what Slack calls something that was spoken into it.
+const audioClip = "slack_audio"
+
+// mediaType is the type of a file. That of a clip is its sound's, whatever Slack calls it.
+func (f file) mediaType() string {
+	switch kind := strings.ToLower(f.MIME); {
+	case f.voice() && kind == "":
+		return "audio/mp4"
+	case f.voice() && strings.HasPrefix(kind, "video/"):
+		return "audio/" + strings.TrimPrefix(kind, "video/")
+	}
+	return f.MIME
 }
 
 // Fetch implements channels.Fetcher. The limit is lowered to mediaMaxMb; a larger file is

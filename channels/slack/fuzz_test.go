@@ -2,6 +2,9 @@ package slack
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -31,9 +34,16 @@ func (c *counter) Accept(_ context.Context, m chat.Inbound) error {
 
 func (*counter) Status(channels.Status) {}
 
+// everythingIsAChannel answers what a conversation is.
+type everythingIsAChannel struct{}
+
+func (everythingIsAChannel) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"ok":true,"channel":{"is_channel":true}}`))}, nil
+}
+
 // testInbox takes payloads without a connection.
 func testInbox(t testing.TB) (*inbox, *counter) {
-	b, err := New(valid(), Deps{Menus: newMenus()})
+	b, err := New(valid(), Deps{Menus: newMenus(), Transport: func() http.RoundTripper { return everythingIsAChannel{} }})
 	if err != nil {
 		t.Fatal(err)
 	}

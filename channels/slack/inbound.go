@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"understudy/channels"
@@ -70,12 +71,20 @@ func (b *inbox) event(ctx context.Context, payload []byte) error {
 	if e.ChannelType != "" && e.Channel != "" {
 		b.kinds.put(e.Channel, e.ChannelType)
 	}
+	if b.unplaced(e) {
+		if err := b.learnPlace(ctx, e.Channel); err != nil {
+			return fmt.Errorf("it is not known what kind of conversation a mention is from: %w", err)
+		}
+	}
 	in, named, ok := b.inbound(e, o)
 	if !ok {
 		return nil
 	}
 	if err := b.accept(ctx, in); err != nil {
 		return err
+	}
+	if in.Address.Kind == chat.Room {
+		b.names.want(in.Address.Conversation)
 	}
 	b.names.want(in.Sender.ID)
 	for _, id := range named {
@@ -85,13 +94,15 @@ func (b *inbox) event(ctx context.Context, payload []byte) error {
 }
 
 // accept gives a message to the sink, unless the sink has it: a mention is told twice, and Slack has
-// told messages many times under different ids. After a restart the sink knows it by its keys.
+// told messages many times under different ids. What was first told as an ordinary message goes to the
+// sink once more when it turns out to be a mention. After a restart the sink knows it by its keys.
 func (b *inbox) accept(ctx context.Context, in chat.Inbound) error {
 	message := in.EventKey
 	if len(in.AltKeys) > 0 {
 		message = in.AltKeys[0]
 	}
-	if known, _ := b.stored.get(message); known {
+	mention, known := b.stored.get(message)
+	if known && (mention || !in.Mentioned) {
 		return nil
 	}
 	if err := b.separate(ctx, &in.Address); err != nil {
@@ -100,10 +111,7 @@ func (b *inbox) accept(ctx context.Context, in chat.Inbound) error {
 	if err := b.sink.Accept(ctx, in); err != nil {
 		return err
 	}
-	b.stored.put(message, true)
-	if !in.Edited && !in.Deleted {
-		b.latest.put(in.Address.Conversation, in.ID)
-	}
+	b.stored.put(message, mention || in.Mentioned)
 	return nil
 }
 
@@ -140,7 +148,8 @@ func (b *inbox) inbound(e event, o outer) (in chat.Inbound, named []string, ok b
 	in.Text, in.MentionsOthers = text.text, text.others && !text.mentions
 	in.Mentioned = text.mentions || e.Type == "app_mention" || b.answers(m, address)
 	in.Attachments = attachments(m.files())
-	in.Quote = forwarded(m)
+	in.Title = b.title(address)
+	in.Quote, in.QuoteFrom = forwarded(m)
 	if in.Text == "" && len(in.Attachments) == 0 && in.Quote == "" && !in.Mentioned {
 		return in, nil, false
 	}
@@ -194,7 +203,7 @@ func (b *Bot) separate(ctx context.Context, a *chat.Address) (err error) {
 }
 
 // kind returns the kind of a conversation. Mentions and slash commands do not tell it; then it is the
-// one that messages from there told, or a room.
+// one that messages from there, or Slack when it was asked, have told. Else it is a room.
 func (b *Bot) kind(conversation, channelType string) chat.Kind {
 	if k := kindOf(channelType); k != "" {
 		return k
@@ -272,8 +281,8 @@ func (b *inbox) reader() reader {
 	}}
 }
 
-// forwarded is the text of a message that was shared with this one.
-func forwarded(m event) string {
+// forwarded is the text of a message that was shared with this one, and who wrote it.
+func forwarded(m event) (text string, from chat.Sender) {
 	for _, s := range each[shared](m.Attachments) {
 		if !s.Share && !s.Unfurled {
 			continue
@@ -281,7 +290,11 @@ func forwarded(m event) string {
 		if s.Text == "" {
 			s.Text = s.Fallback
 		}
-		return strings.TrimSpace(reader{name: func(string) string { return "" }}.read(s.Text).text)
+		from = chat.Sender{ID: s.Author, Name: plainName(s.AuthorName)}
+		if s.Author == "" {
+			from.ID, from.Bot = s.Bot, s.Bot != ""
+		}
+		return strings.TrimSpace(reader{name: func(string) string { return "" }}.read(s.Text).text), from
 	}
-	return ""
+	return "", chat.Sender{}
 }

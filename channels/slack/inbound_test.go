@@ -267,10 +267,10 @@ func TestForwardedMessagesAreQuoted(t *testing.T) {
 		r.srv.UserSays(dm, ann, "what does he mean?", emulator.With(func(e map[string]any) {
 			e["attachments"] = []any{
 				map[string]any{"title": "a link preview", "text": "not this"},
-				map[string]any{"is_share": true, "author_name": "bob", "text": "it is <https://example.com|here> &amp; there"},
+				map[string]any{"is_share": true, "author_id": bob, "author_name": "Bob", "text": "it is <https://example.com|here> &amp; there"},
 			}
 		}))
-		if in := r.sink.Next(r.T); in.Quote != "it is here (https://example.com) & there" || in.Text != "what does he mean?" {
+		if in := r.sink.Next(r.T); in.Quote != "it is here (https://example.com) & there" || in.Text != "what does he mean?" || in.QuoteFrom != (chat.Sender{ID: bob, Name: "Bob"}) {
 			r.Errorf("got %+v", in)
 		}
 	})
@@ -298,6 +298,25 @@ func TestFiles(t *testing.T) {
 		a = share(emulator.File{Name: "audio_message.m4a", MIME: "audio/mp4", Subtype: "slack_audio", Data: []byte("voice")})
 		if got, err := fetch(a); got != "voice" || err != nil || !a.Voice {
 			r.Errorf("%+v: %q, %v", a, got, err)
+		}
+		for _, clip := range []emulator.File{
+			{Name: "clip.mp4", MIME: "video/mp4", Subtype: "slack_audio"},
+			{Name: "audio_message.mp4", MIME: "video/mp4"},
+			{Name: "audio_message.m4a", Subtype: "slack_audio"},
+			{Name: "memo.m4a", MIME: "audio/mp4"},
+		} {
+			clip.Data = []byte("voice")
+			if a := share(clip); !a.Voice || a.MediaType != "audio/mp4" {
+				r.Errorf("%+v becomes %+v", clip, a)
+			}
+		}
+		for _, film := range []emulator.File{
+			{Name: "film.mp4", MIME: "video/mp4"}, {Name: "audio_message.mp4", MIME: "video/mp4", Subtype: "slack_video"}, {Name: "audio_message.txt", MIME: "text/plain"},
+		} {
+			film.Data = []byte("film")
+			if a := share(film); a.Voice || a.MediaType != film.MIME {
+				r.Errorf("%+v becomes %+v", film, a)
+			}
 		}
 		a = share(emulator.File{Name: "b.txt", MIME: "text/plain", Data: []byte("from elsewhere"), NoURL: true})
 		if got, err := fetch(a); got != "from elsewhere" || err != nil || a.Size != 0 {

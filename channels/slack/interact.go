@@ -26,6 +26,9 @@ func (b *inbox) slash(ctx context.Context, s slash) error {
 	case strings.HasPrefix(s.ChannelName, "mpdm-"):
 		a.Kind = chat.Group
 	}
+	if s.ChannelName != "privategroup" && a.Kind == chat.Room { // that is what Slack calls all of them
+		b.names.put(s.Channel, s.ChannelName)
+	}
 	handle := b.vias.put(via{address: s.ResponseURL, user: s.User, conversation: s.Channel, until: time.Now().Add(responseLife)})
 	if a.Kind == chat.Group && !b.cfg.DM.GroupEnabled {
 		b.answer(private{via: handle, text: textNoGroups})
@@ -39,6 +42,7 @@ func (b *inbox) slash(ctx context.Context, s slash) error {
 		Mentioned: true,
 		At:        time.Now().UTC(),
 		Space:     s.Team,
+		Title:     b.title(a),
 		Via:       handle,
 	})
 }
@@ -119,6 +123,7 @@ func (b *inbox) act(ctx context.Context, i interaction) error {
 		Mentioned: true,
 		At:        time.Now().UTC(),
 		Space:     i.Team.ID,
+		Title:     b.title(menu.To),
 		Via:       handle,
 	})
 }

@@ -31,6 +31,7 @@ const (
 // layout is what a message shows: either text alone, or blocks with a text for notifications.
 type layout struct {
 	markdown string // for Slack to render
+	mrkdwn   string // shown instead of markdown, "" = it is not
 	plain    string // escaped; nothing in it is markup
 	blocks   []slack.Block
 }
@@ -51,7 +52,7 @@ func (b *Bot) layout(ctx context.Context, p channels.Piece) (layout, error) {
 	if p.Text != "" { // a response_url takes Markdown in a block only
 		l.blocks = append(l.blocks, slack.NewMarkdownBlock("", p.Text))
 	} else {
-		l.blocks = sections(p.Plain)
+		l.blocks = sections(slack.PlainTextType, p.Plain)
 	}
 	if len(p.Buttons) == 0 {
 		return l, nil
@@ -64,6 +65,21 @@ func (b *Bot) layout(ctx context.Context, p channels.Piece) (layout, error) {
 	}
 	l.blocks = append(l.blocks, slack.NewActionBlock("", choices(token, p.Buttons)...))
 	return l, nil
+}
+
+// inMrkdwn is the layout with mrkdwn in place of Markdown. It reports false when there is nothing to
+// replace, or nobody who can render.
+func (l layout) inMrkdwn(render func(markdown string) string) (layout, bool) {
+	if l.markdown == "" || render == nil {
+		return l, false
+	}
+	if l.mrkdwn = render(l.markdown); strings.TrimSpace(l.mrkdwn) == "" {
+		return l, false
+	}
+	if len(l.blocks) > 0 { // the first is the text
+		l.blocks = append(sections(slack.MarkdownType, l.mrkdwn), l.blocks[1:]...)
+	}
+	return l, true
 }
 
 // fallback is the text beside blocks: for notifications and screen readers.
@@ -82,19 +98,27 @@ func (l layout) options() []slack.MsgOption {
 	switch {
 	case len(l.blocks) > 0:
 		return []slack.MsgOption{slack.MsgOptionBlocks(l.blocks...), slack.MsgOptionText(l.fallback(), false)}
+	case l.mrkdwn != "":
+		return []slack.MsgOption{slack.MsgOptionText(l.mrkdwn, false)}
 	case l.markdown != "":
 		return []slack.MsgOption{slack.MsgOptionMarkdownText(l.markdown)}
 	}
 	return []slack.MsgOption{slack.MsgOptionText(l.plain, false), slack.MsgOptionDisableMarkdown()}
 }
 
-// sections are text without markup as blocks.
-func sections(plain string) []slack.Block {
+// sections are a text as blocks. One that is too long for one is cut, between two lines if possible.
+func sections(kind, text string) []slack.Block {
 	var out []slack.Block
-	for runes := []rune(plain); len(runes) > 0 && len(out) < mostSections; {
+	for runes := []rune(text); len(runes) > 0 && len(out) < mostSections; {
 		n := min(len(runes), longestSection)
+		for at := n; n < len(runes) && at > n/2; at-- {
+			if runes[at-1] == '\n' {
+				n = at
+				break
+			}
+		}
 		if part := string(runes[:n]); strings.TrimSpace(part) != "" {
-			out = append(out, slack.NewSectionBlock(slack.NewTextBlockObject(slack.PlainTextType, part, false, false), nil, nil))
+			out = append(out, slack.NewSectionBlock(slack.NewTextBlockObject(kind, part, false, false), nil, nil))
 		}
 		runes = runes[n:]
 	}

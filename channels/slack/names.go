@@ -20,8 +20,8 @@ const (
 	longestName = 80
 )
 
-// names knows what people call themselves. Nobody waits for a name: who is not known is looked up
-// behind the message, and has a name from the next one on.
+// names knows what people call themselves, and their channels. Nobody waits for a name: who is not
+// known is looked up behind the message, and has a name from the next one on.
 type names struct {
 	known  *recent[named]
 	wanted chan string
@@ -79,18 +79,16 @@ func (b *Bot) learnNames(ctx context.Context) {
 func (b *Bot) learnName(ctx context.Context, user string) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, nameLimit)
 	defer cancel()
+	if user[0] == 'C' || user[0] == 'G' {
+		return b.missingName(user, b.learnPlace(ctx, user))
+	}
 	var u *slack.User
 	err := b.api.call(ctx, "users.info", func(ctx context.Context, c *slack.Client) (err error) {
 		u, err = c.GetUserInfoContext(ctx, user)
 		return err
 	})
 	if err != nil {
-		b.names.known.put(user, named{name: b.names.get(user), until: time.Now().Add(unknownFor)})
-		var e *callError
-		if errors.As(err, &e) && e.code == codeRateLimited {
-			return min(max(e.retryAfter, nameEvery), time.Minute)
-		}
-		return 0
+		return b.missingName(user, err)
 	}
 	name := plainName(u.Profile.DisplayName)
 	for _, other := range []string{u.RealName, u.Profile.RealName, u.Name} {
@@ -99,6 +97,19 @@ func (b *Bot) learnName(ctx context.Context, user string) time.Duration {
 		}
 	}
 	b.names.known.put(user, named{name: name, until: time.Now().Add(nameFor)})
+	return 0
+}
+
+// missingName notes what was not found, if it was not, and returns how long to wait before the next.
+func (b *Bot) missingName(id string, err error) time.Duration {
+	if err == nil {
+		return 0
+	}
+	b.names.known.put(id, named{name: b.names.get(id), until: time.Now().Add(unknownFor)})
+	var e *callError
+	if errors.As(err, &e) && e.code == codeRateLimited {
+		return min(max(e.retryAfter, nameEvery), time.Minute)
+	}
 	return 0
 }
 

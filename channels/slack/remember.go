@@ -38,15 +38,3 @@ func (r *recent[T]) put(key string, v T) {
 		r.next = (r.next + 1) % r.most
 	}
 }
-
-// take returns a thing and makes it unknown. Its key keeps its place among the oldest.
-func (r *recent[T]) take(key string) (T, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v, ok := r.known[key]
-	if ok {
-		var zero T
-		r.known[key] = zero
-	}
-	return v, ok
-}

@@ -13,8 +13,8 @@ import (
 	"understudy/chat"
 )
 
-// Send implements channels.Adapter. A text is one call; the text of a piece with files goes in front
-// of them. When something fails behind the first of several messages, the receipt names what was sent
+// Send implements channels.Adapter. A text is one call, and one more where Slack refuses its Markdown; the
+// text of a piece with files goes in front of them. When something fails behind the first of several messages, the receipt names what was sent
 // and the verdict is Unsure. The receipt of a file is the file's id, since Slack tells no other; that
 // of an answer to an interaction is empty, because it cannot be changed.
 func (b *Bot) Send(ctx context.Context, p channels.Piece) (channels.Receipt, error) {
@@ -85,34 +85,47 @@ func thread(p channels.Piece) string {
 	return p.ReplyTo
 }
 
-// message is a piece as options of the library, without its destination's thread.
-func (b *Bot) message(ctx context.Context, p channels.Piece) ([]slack.MsgOption, error) {
-	what, err := b.layout(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	options := what.options()
+// options are a layout as options of the library, in the thread of a piece.
+func options(what layout, p channels.Piece) []slack.MsgOption {
+	out := what.options()
 	if root := thread(p); root != "" {
-		options = append(options, slack.MsgOptionTS(root))
+		out = append(out, slack.MsgOptionTS(root))
 	}
-	return options, nil
+	return out
+}
+
+// show makes a call that shows a layout. Markdown that Slack refuses is shown as mrkdwn instead, which
+// is a second call: nothing has come of the first.
+func (b *Bot) show(what layout, call func(layout) error) error {
+	err := call(what)
+	var e *callError
+	if !errors.As(err, &e) || e.meaning().verdict != channels.Markups {
+		return err
+	}
+	other, ok := what.inMrkdwn(b.deps.Mrkdwn)
+	if !ok {
+		return err
+	}
+	b.log.Info("markdown refused; shown as mrkdwn", "code", e.code)
+	return call(other)
 }
 
 func (b *Bot) post(ctx context.Context, p channels.Piece) (string, error) {
-	options, err := b.message(ctx, p)
+	what, err := b.layout(ctx, p)
 	if err != nil {
 		return "", b.verdict(err, false)
 	}
+	unfurl := []slack.MsgOption{slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl()}
 	if b.cfg.UnfurlLinks {
-		options = append(options, slack.MsgOptionEnableLinkUnfurl())
-	} else {
-		options = append(options, slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
+		unfurl = []slack.MsgOption{slack.MsgOptionEnableLinkUnfurl()}
 	}
 	var id string
-	err = b.api.call(ctx, "chat.postMessage", func(ctx context.Context, c *slack.Client) error {
-		_, ts, err := c.PostMessageContext(ctx, p.To.Conversation, options...)
-		id = ts
-		return err
+	err = b.show(what, func(what layout) error {
+		return b.api.call(ctx, "chat.postMessage", func(ctx context.Context, c *slack.Client) error {
+			_, ts, err := c.PostMessageContext(ctx, p.To.Conversation, append(options(what, p), unfurl...)...)
+			id = ts
+			return err
+		})
 	})
 	switch {
 	case err != nil:
@@ -130,15 +143,17 @@ func (b *Bot) Edit(ctx context.Context, to chat.Address, id string, p channels.P
 	if err != nil {
 		return b.verdict(err, true)
 	}
-	options := what.options()
-	if what.markdown == "" && len(what.blocks) == 0 {
-		options = append(options, slack.MsgOptionBlocks()) // those of before would stay
-	}
 	conversation, err := b.place(ctx, to)
 	if err == nil {
-		err = b.api.call(ctx, "chat.update", func(ctx context.Context, c *slack.Client) error {
-			_, _, _, err := c.UpdateMessageContext(ctx, conversation, id, options...)
-			return err
+		err = b.show(what, func(what layout) error {
+			options := what.options()
+			if (what.markdown == "" || what.mrkdwn != "") && len(what.blocks) == 0 {
+				options = append(options, slack.MsgOptionBlocks()) // those of before would stay
+			}
+			return b.api.call(ctx, "chat.update", func(ctx context.Context, c *slack.Client) error {
+				_, _, _, err := c.UpdateMessageContext(ctx, conversation, id, options...)
+				return err
+			})
 		})
 	}
 	return b.verdictOrNil(err, true)
@@ -196,25 +211,17 @@ func (b *Bot) sendFile(ctx context.Context, p channels.Piece, a chat.Attachment)
 
 // Slack shows a status in threads for two minutes, or until the bot speaks.
 const (
-	typingTTL  = time.Minute
+	typingTTL  = 2 * time.Minute
 	typingText = "is thinking…"
 )
 
-// Typing implements channels.Typer: a status in a thread, else the typing reaction on the latest
-// message, if there is one in the config.
+// Typing implements channels.Typer. Slack has a sign in threads only; elsewhere the verdict is Refused,
+// and Config.TypingReaction is for the caller to show on the question.
 func (b *Bot) Typing(ctx context.Context, to chat.Address) error {
-	if to.Thread != "" {
-		return b.status(ctx, to, typingText)
+	if to.Thread == "" {
+		return &channels.SendError{Verdict: channels.Refused, Code: "no_typing", Err: errors.New("slack shows no such sign outside threads")}
 	}
-	id, ok := b.latest.get(to.Conversation)
-	if !ok || b.cfg.TypingReaction == "" {
-		return nil
-	}
-	if marked, _ := b.marked.get(to.Conversation); marked != "" {
-		return nil // it stays until Quiet
-	}
-	b.marked.put(to.Conversation, id)
-	return b.React(ctx, to, id, b.cfg.TypingReaction)
+	return b.status(ctx, to, typingText)
 }
 
 // TypingTTL implements channels.Typer.
@@ -222,13 +229,10 @@ func (b *Bot) TypingTTL() time.Duration { return typingTTL }
 
 // Quiet implements channels.Quieter.
 func (b *Bot) Quiet(ctx context.Context, to chat.Address) error {
-	if to.Thread != "" {
-		return b.status(ctx, to, "")
+	if to.Thread == "" {
+		return nil
 	}
-	if id, _ := b.marked.take(to.Conversation); id != "" {
-		return b.Unreact(ctx, to, id, b.cfg.TypingReaction)
-	}
-	return nil
+	return b.status(ctx, to, "")
 }
 
 func (b *Bot) status(ctx context.Context, to chat.Address, text string) error {

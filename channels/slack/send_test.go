@@ -273,7 +273,8 @@ func TestShowsThatItWorks(t *testing.T) {
 		if err := r.bot.Quiet(r.Context(), in); err != nil || r.srv.Status(general, root) != "" {
 			r.Errorf("status %q, %v", r.srv.Status(general, root), err)
 		}
-		if err := r.bot.Typing(r.Context(), room); err != nil || len(r.srv.Calls("assistant.threads.setStatus")) != 2 {
+		wantVerdict(r.T, r.bot.Typing(r.Context(), room), channels.Refused, "no_typing")
+		if err := r.bot.Quiet(r.Context(), room); err != nil || len(r.srv.Calls("assistant.threads.setStatus")) != 2 {
 			r.Errorf("outside threads: %v", err)
 		}
 		for code, want := range map[string]channels.Verdict{"invalid_arguments": channels.Refused, "missing_scope": channels.Refused, "channel_not_found": channels.Gone} {
@@ -286,27 +287,63 @@ func TestShowsThatItWorks(t *testing.T) {
 	})
 }
 
-func TestTypingReactionOutsideThreads(t *testing.T) {
-	inBubble(t, setup{bot: func(c *Config, _ *Deps) { c.TypingReaction = "⏳" }}, func(r *rig) {
-		ts := r.srv.UserSays(dm, ann, "question")
-		r.sink.Next(r.T)
-		for range 3 {
-			if err := r.bot.Typing(r.Context(), direct); err != nil {
-				r.Fatal(err)
+// TestRefusedMarkdownIsShownAsMrkdwn: it keeps its form, and only if that is refused too is it plain.
+func TestRefusedMarkdownIsShownAsMrkdwn(t *testing.T) {
+	render := func(_ *Config, d *Deps) {
+		d.Mrkdwn = func(markdown string) string { return strings.ReplaceAll(markdown, "**", "*") }
+	}
+	piece := channels.Piece{To: room, Class: chat.Assistant, Text: "**a** & b", Plain: "a & b"}
+	inBubble(t, setup{idle: true, bot: render}, func(r *rig) {
+		refuse := func(method, code string, times int) {
+			r.srv.Inject(emulator.Fault{Method: method, Error: code, Times: times})
+		}
+		for _, code := range []string{"invalid_blocks", "invalid_arguments"} {
+			refuse("chat.postMessage", code, 1)
+			id := r.sendPiece(piece)
+			if m := r.last(general); m.TS != id || m.Text != "*a* & b" || m.Markdown {
+				r.Errorf("%s: shown as %+v", code, m)
 			}
 		}
-		r.srv.UserSays(dm, ann, "one more thing")
-		r.sink.Next(r.T)
-		if got := r.srv.Reactions(dm, ts); len(got) != 1 || got[0] != "hourglass_flowing_sand" || len(r.srv.Calls("reactions.add")) != 1 {
-			r.Errorf("reactions %q", got)
+		calls := r.srv.Calls("chat.postMessage")
+		if p := calls[len(calls)-1].Params; p["mrkdwn"] == "false" || p["markdown_text"] != "" {
+			r.Errorf("sent %v", p)
 		}
-		for range 2 {
-			if err := r.bot.Quiet(r.Context(), direct); err != nil {
-				r.Fatal(err)
+		id := r.sendPiece(piece)
+		refuse("chat.update", "invalid_arguments", 1)
+		if err := r.bot.Edit(r.Context(), room, id, channels.Piece{Text: "**c**"}); err != nil || r.last(general).Text != "*c*" {
+			r.Errorf("edited to %q: %v", r.last(general).Text, err)
+		}
+		before := len(r.srv.Calls("chat.postMessage"))
+		refuse("chat.postMessage", "invalid_blocks", 2)
+		_, err := r.bot.Send(r.Context(), piece)
+		wantVerdict(r.T, err, channels.Markups, "markup")
+		refuse("chat.postMessage", "invalid_blocks", 1)
+		plain := piece
+		plain.Text = ""
+		_, err = r.bot.Send(r.Context(), plain)
+		wantVerdict(r.T, err, channels.Markups, "markup")
+		if n := len(r.srv.Calls("chat.postMessage")) - before; n != 3 {
+			r.Errorf("%d calls", n)
+		}
+	})
+}
+
+// TestRefusedMarkdownKeepsItsButtons: the menu below it is the same one.
+func TestRefusedMarkdownKeepsItsButtons(t *testing.T) {
+	render := func(_ *Config, d *Deps) { d.Mrkdwn = func(markdown string) string { return "*" + markdown + "*" } }
+	inBubble(t, setup{bot: render}, func(r *rig) {
+		r.srv.Inject(emulator.Fault{Method: "chat.postMessage", Error: "invalid_blocks"})
+		id := r.sendPiece(channels.Piece{To: room, Class: chat.Assistant, Text: strings.Repeat("line\n", 1000), Buttons: menuOf(2)})
+		for _, b := range r.last(general).Blocks {
+			if b.Type == "markdown" {
+				r.Errorf("blocks %+v", r.last(general).Blocks)
 			}
 		}
-		if got := r.srv.Reactions(dm, ts); len(got) != 0 {
-			r.Errorf("reactions %q", got)
+		if r.srv.Press(general, ann, id, shorten(menuOf(2)[1].Label, longestLabel)) == "" {
+			r.Fatalf("blocks %+v", r.last(general).Blocks)
+		}
+		if in := r.sink.Next(r.T); in.Text != menuOf(2)[1].Command {
+			r.Errorf("pressed %+v", in)
 		}
 	})
 }

@@ -126,7 +126,7 @@ func (c *connection) greeted(run context.Context, r *socketmode.Request) bool {
 	c.s.log.Info("connected", "mode", c.s.cfg.Mode)
 	c.s.report(channels.Connected, "")
 	if c.s.lost.IsZero() || time.Since(c.s.lost) > channels.LeastGap {
-		c.s.catchUp(run)
+		c.s.catchUp(run, c.s.marks(run))
 	}
 	return true
 }
@@ -143,7 +143,22 @@ func (c *connection) envelope(run, ctx context.Context, r *socketmode.Request) {
 			c.s.log.Debug("envelope not acknowledged", "kind", plainCode(r.Type), "error", err)
 		}
 	})
-	if err := c.in.receive(run, r.Type, json.RawMessage(r.Payload), ack); err != nil {
-		c.s.log.Warn("event not stored", "kind", plainCode(r.Type), "error", err)
+	receive := func() {
+		if err := c.in.receive(run, r.Type, json.RawMessage(r.Payload), ack); err != nil {
+			c.s.log.Warn("event not stored", "kind", plainCode(r.Type), "error", err)
+		}
+	}
+	if !c.in.mustAsk(r.Type, r.Payload) {
+		receive()
+		return
+	}
+	select { // besides the other events, which would have to wait for the answer
+	case c.s.asking <- struct{}{}:
+		c.s.tasks.Go(func() {
+			defer func() { <-c.s.asking }()
+			receive()
+		})
+	default: // it comes again
+		c.s.log.Warn("event not stored", "kind", plainCode(r.Type), "error", "too many wait for what their conversations are")
 	}
 }

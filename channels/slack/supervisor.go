@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -43,7 +42,7 @@ type supervisor struct {
 	detail string
 	lost   time.Time // since when nothing arrived; zero = since before this run
 
-	catching atomic.Bool
+	looks looks
 }
 
 // report tells the sink about the connection when something changed.
@@ -55,17 +54,17 @@ func (s *supervisor) report(state channels.State, detail string) {
 	s.sink.Status(channels.Status{Channel: Channel, Account: s.deps.Account, State: state, Detail: detail, Since: time.Now()})
 }
 
-// identify learns who the bot is. It returns only permanent errors and the end of ctx.
-func (s *supervisor) identify(ctx context.Context) error {
+// identify learns who the bot is, and makes its inbox. It returns only permanent errors and the end of
+// ctx.
+func (s *supervisor) identify(ctx context.Context) (*inbox, error) {
 	for failures := 1; ; failures++ {
 		s.Bot.self.Store(nil) // a token may have been replaced by one of another app
 		self, err := s.identity(ctx)
 		if err == nil {
-			s.inbox.Store(&inbox{Bot: s.Bot, sink: s.sink, self: self})
-			return nil
+			return &inbox{Bot: s.Bot, sink: s.sink, self: self}, nil
 		}
 		if err := s.failed(ctx, err, "botToken", failures); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -166,10 +165,12 @@ func (s *supervisor) keepConnected(ctx context.Context) error {
 }
 
 // listen serves HTTP requests until ctx ends or the bot token is refused.
-func (s *supervisor) listen(ctx context.Context) error {
+func (s *supervisor) listen(ctx context.Context, in *inbox) error {
 	s.log.Info("connected", "mode", s.cfg.Mode)
 	s.report(channels.Connected, "")
-	s.catchUp(ctx)
+	marks := s.marks(ctx)
+	s.inbox.Store(in) // from here on requests are taken
+	s.catchUp(ctx, marks)
 	select {
 	case err := <-s.refused:
 		return err

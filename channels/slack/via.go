@@ -102,8 +102,10 @@ func (b *Bot) sendPrivately(ctx context.Context, p channels.Piece) (bool, error)
 		if err != nil {
 			return true, b.verdict(err, false)
 		}
-		err = b.api.respond(ctx, v.address, reply{
-			Type: "ephemeral", Replace: v.replace, Text: what.fallback(), Blocks: what.blocks, Thread: p.To.Thread,
+		err = b.show(what, func(what layout) error {
+			return b.api.respond(ctx, v.address, reply{
+				Type: "ephemeral", Replace: v.replace, Text: what.fallback(), Blocks: what.blocks, Thread: p.To.Thread,
+			})
 		})
 		if !spent(err) {
 			return true, b.verdictOrNil(err, false)
@@ -127,11 +129,13 @@ func spent(err error) bool {
 }
 
 func (b *Bot) postEphemeral(ctx context.Context, person string, p channels.Piece) error {
-	options, err := b.message(ctx, p)
+	what, err := b.layout(ctx, p)
 	if err == nil {
-		err = b.api.call(ctx, "chat.postEphemeral", func(ctx context.Context, c *slack.Client) error {
-			_, err := c.PostEphemeralContext(ctx, p.To.Conversation, person, options...)
-			return err
+		err = b.show(what, func(what layout) error {
+			return b.api.call(ctx, "chat.postEphemeral", func(ctx context.Context, c *slack.Client) error {
+				_, err := c.PostEphemeralContext(ctx, p.To.Conversation, person, options(what, p)...)
+				return err
+			})
 		})
 	}
 	return b.verdictOrNil(err, false)

@@ -74,10 +74,13 @@ func (e *event) files() []file { return each[file](e.Files) }
 
 // shared is a message that was forwarded with this one.
 type shared struct {
-	Text     string `json:"text"`
-	Fallback string `json:"fallback"`
-	Share    bool   `json:"is_share"`
-	Unfurled bool   `json:"is_msg_unfurl"`
+	Text       string `json:"text"`
+	Fallback   string `json:"fallback"`
+	Share      bool   `json:"is_share"`
+	Unfurled   bool   `json:"is_msg_unfurl"`
+	Author     string `json:"author_id"`
+	AuthorName string `json:"author_name"`
+	Bot        string `json:"bot_id"`
 }
 
 // decode decodes JSON as far as it can: a field of an unexpected type stays empty, and costs nothing

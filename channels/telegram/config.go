@@ -16,6 +16,7 @@ const (
 	longestText      = 4096 // visible UTF-16 units
 	longestCaption   = 1024
 	defaultMediaMB   = 20
+	largestCloudMB   = 50 // Telegram's own server gives out less
 	largestUploadMB  = 50
 	largestPhoto     = 10 << 20
 	leastChunk       = 100

@@ -111,8 +111,12 @@ func (c Config) checkBounds(bad complaint) {
 	if c.TextChunkLimit < leastChunk || c.TextChunkLimit > longestText {
 		bad("textChunkLimit", "must be between %d and %d", leastChunk, longestText)
 	}
-	if c.MediaMaxMB < 1 || c.MediaMaxMB > largestServerMB {
-		bad("mediaMaxMb", "must be between 1 and %d", largestServerMB)
+	largest := largestServerMB
+	if c.APIRoot == defaultRoot {
+		largest = largestCloudMB
+	}
+	if c.MediaMaxMB < 1 || c.MediaMaxMB > largest {
+		bad("mediaMaxMb", "must be between 1 and %d (%d with a Bot API server of one's own, apiRoot)", largest, largestServerMB)
 	}
 	if n := c.HistoryLimit; n != nil && (*n < 0 || *n > mostHistory) {
 		bad("historyLimit", "must be between 0 and %d", mostHistory)

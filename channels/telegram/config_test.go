@@ -27,6 +27,8 @@ func TestConfigValidate(t *testing.T) {
 		{"allowlist without ids", func(c *Config) { c.DMPolicy = "allowlist" }, []string{"allowFrom"}},
 		{"names are no ids", func(c *Config) { c.AllowFrom = []string{"1001", "*", "@ann"} }, []string{"allowFrom", "groupAllowFrom"}},
 		{"limits", func(c *Config) { c.TextChunkLimit, c.MediaMaxMB = 5000, -1 }, []string{"textChunkLimit", "mediaMaxMb"}},
+		{"files that Telegram does not give out", func(c *Config) { c.MediaMaxMB = 51 }, []string{"mediaMaxMb"}},
+		{"files of a server of one's own", func(c *Config) { c.MediaMaxMB, c.APIRoot = 2000, "http://api.test" }, nil},
 		{"urls", func(c *Config) { c.APIRoot, c.Proxy = "api.telegram.org", "ftp://x" }, []string{"apiRoot", "proxy"}},
 		{"group lists by name", func(c *Config) { c.AllowFrom = []string{"accessGroup:team"}; c.DMPolicy = "allowlist" }, nil},
 		{"a group cannot be one", func(c *Config) { c.Groups = map[string]Group{"accessGroup:team": {}} }, []string{"groups"}},

@@ -32,6 +32,9 @@ func (in *intake) receive(ctx context.Context, updateID int64, m *message, edite
 		return err // it comes again, and must not look unchanged then
 	}
 	in.texts.put(key, text)
+	if !edited {
+		in.pastes.note(&got)
+	}
 	return nil
 }
 
@@ -86,8 +89,16 @@ func (in *intake) inbound(updateID int64, m *message, edited bool) (chat.Inbound
 		Mentioned:      a.mentioned,
 		MentionsOthers: a.others && !a.mentioned,
 		Album:          m.Album,
-		At:             time.Unix(m.Date, 0).UTC(),
+		At:             time.Now().UTC(),
 		Edited:         edited,
+		Title:          title(m),
+	}
+	if m.Date > 0 {
+		got.At = time.Unix(m.Date, 0).UTC()
+		got.CatchUp = !edited && got.At.Before(in.behind)
+	}
+	if got.Album == "" && !edited {
+		got.Album = in.pastes.album(&got)
 	}
 	// The ids of private chats are those of the users, so a message key needs the bot as well.
 	key := "tg:" + id64(in.self.ID) + ":" + id64(m.Chat.ID) + ":" + got.ID
@@ -132,24 +143,34 @@ func (in *intake) address(m *message) (chat.Address, bool) {
 // who it was is not known.
 func author(m *message) (chat.Sender, bool) {
 	switch {
-	case m.SenderChat != nil:
-		return chat.Sender{ID: id64(m.SenderChat.ID), Name: m.SenderChat.Title}, true
-	case m.From != nil:
+	case m.SenderChat != nil && m.SenderChat.ID != 0:
+		return chat.Sender{ID: id64(m.SenderChat.ID), Name: m.SenderChat.Title, Anonymous: true}, true
+	case m.SenderChat == nil && m.From != nil && m.From.ID != 0:
 		return chat.Sender{ID: id64(m.From.ID), Name: fullName(m.From), Bot: m.From.IsBot}, true
 	default:
 		return chat.Sender{}, false
 	}
 }
 
+// title is what people call the group, with the topic behind it where the message that opened the topic
+// comes along.
+func title(m *message) string {
+	if m.IsTopic && m.ReplyTo != nil && m.ReplyTo.Topic != nil && m.Chat.Title != "" && m.ReplyTo.Topic.Name != "" {
+		return m.Chat.Title + " / " + m.ReplyTo.Topic.Name
+	}
+	return m.Chat.Title
+}
+
 // refer adds the message that is answered. In a topic every message points at the one that opened
 // the topic; that is no answer.
 func (in *intake) refer(got *chat.Inbound, m *message) {
 	r := m.ReplyTo
-	if r == nil || m.IsTopic && r.ID == m.Thread {
+	if r == nil || r.ID == 0 || m.IsTopic && r.ID == m.Thread {
 		return
 	}
 	got.ReplyTo = strconv.Itoa(r.ID)
 	got.Quote = r.Text + r.Caption // a message has at most one of them
+	got.QuoteFrom, _ = author(r)
 	if m.Quote != nil && m.Quote.Text != "" {
 		got.Quote = m.Quote.Text
 	}

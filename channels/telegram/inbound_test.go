@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -87,6 +88,7 @@ func TestInbound(t *testing.T) {
 			a.srv.UserSays(tt.chat, ann, tt.text, tt.opts...)
 			got := a.got.Next(t)
 			tt.want.Sender = chat.Sender{ID: "1001", Name: "User 1001"}
+			tt.want.Title = map[int64]string{group: "Plain", forum: "Forum"}[tt.chat]
 			ignore := []cmp.Option{
 				cmpopts.IgnoreFields(chat.Inbound{}, "ID", "EventKey", "AltKeys", "At"),
 				cmpopts.IgnoreFields(chat.Attachment{}, "Ref"), cmpopts.EquateEmpty(),
@@ -119,11 +121,11 @@ func TestInboundLeavesOut(t *testing.T) {
 	})
 }
 
-// Who writes in the name of a chat is not known: the id is that of the chat.
+// Who writes in the name of a chat is not known, which is said: the id is that of the chat.
 func TestAnonymousSender(t *testing.T) {
 	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
 		a.srv.UserSays(group, 1087968824, "as admin", emulator.AsChat(group))
-		if in := a.got.Next(t); in.Sender.ID != "-2001" || in.Sender.Bot {
+		if in := a.got.Next(t); in.Sender.ID != "-2001" || in.Sender.Bot || !in.Sender.Anonymous {
 			t.Errorf("sender %+v", in.Sender)
 		}
 	})
@@ -150,8 +152,25 @@ func TestQuote(t *testing.T) {
 		id := a.srv.UserSays(group, 1002, "a long statement")
 		a.got.Next(t)
 		a.srv.UserSays(group, ann, "really?", emulator.ReplyingTo(id, "long"))
-		if in := a.got.Next(t); in.Quote != "long" || in.Mentioned {
-			t.Errorf("quote %q, mentioned %v", in.Quote, in.Mentioned)
+		if in := a.got.Next(t); in.Quote != "long" || in.Mentioned || in.QuoteFrom != (chat.Sender{ID: "1002", Name: "User 1002"}) {
+			t.Errorf("quote %q of %+v, mentioned %v", in.Quote, in.QuoteFrom, in.Mentioned)
+		}
+	})
+}
+
+// The model is told where something was said, with the topic as far as Telegram tells its name.
+func TestTopicsHaveNames(t *testing.T) {
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		plans := a.srv.OpenTopic(forum, ann, "Plans")
+		a.srv.UserSays(forum, ann, "hi", emulator.InTopic(plans))
+		in := a.got.Next(t)
+		if in.Title != "Forum / Plans" || in.ReplyTo != "" || in.Quote != "" {
+			t.Errorf("got %+v", in)
+		}
+		id, _ := strconv.Atoi(in.ID)
+		a.srv.UserSays(forum, ann, "and", emulator.InTopic(plans), emulator.ReplyingTo(id, ""))
+		if in := a.got.Next(t); in.Title != "Forum" || in.Quote != "hi" {
+			t.Errorf("got %+v", in)
 		}
 	})
 }

@@ -102,6 +102,7 @@ func (p *poller) poll(ctx context.Context) ([]json.RawMessage, error) {
 	if !p.connected() {
 		timeout = 0 // to know at once whether it works again
 	}
+	began := time.Now()
 	result, err := p.api.call(ctx, p.api.poll, "getUpdates", tgbotapi.Params{
 		"offset":          id64(p.offset),
 		"timeout":         strconv.Itoa(int(timeout.Seconds())),
@@ -115,7 +116,19 @@ func (p *poller) poll(ctx context.Context) ([]json.RawMessage, error) {
 	if err := json.Unmarshal(result, &batch); err != nil || len(batch) > 0 && !slices.ContainsFunc(batch, identified) {
 		return nil, &callError{method: "getUpdates", garbled: true, code: http.StatusOK}
 	}
+	p.reached(began)
 	return batch, nil
+}
+
+// reached notes that a poll which began at a time was answered. What was said before the first one, or
+// before one behind a gap, waited. The clock on the wall counts: a machine may have slept.
+func (p *poller) reached(began time.Time) {
+	switch {
+	case p.last.IsZero():
+		p.waited(began.Add(-channels.LeastGap))
+	case began.Round(0).Sub(p.last.Round(0)) > channels.LeastGap:
+		p.waited(began)
+	}
 }
 
 // silence adds to a poll without an answer since when that is so.

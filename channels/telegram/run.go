@@ -78,6 +78,10 @@ type intake struct {
 	*Bot
 	sink channels.Sink
 	self identity
+	// behind is up to when messages waited at Telegram while nobody received them. Those from before it
+	// are caught up: they come late, and perhaps too many at once.
+	behind time.Time
+	pastes pastes
 
 	mu     sync.Mutex // of the last report
 	state  channels.State
@@ -102,6 +106,9 @@ func (in *intake) run(ctx context.Context) error {
 	p := &poller{intake: in, since: time.Now()}
 	return p.run(ctx)
 }
+
+// waited notes that messages from before a time waited at Telegram. It is as exact as their dates are.
+func (in *intake) waited(until time.Time) { in.behind = until.Truncate(time.Second) }
 
 // report tells the sink about the connection when something changed.
 func (in *intake) report(s channels.State, detail string) {
@@ -188,13 +195,20 @@ func permanent(err error) error {
 	return nil
 }
 
-// take handles one update. One that cannot be decoded is logged and passed over: it must never block
-// the ones behind it. An error means that the update must come again.
+// take handles one update, as far as it can be read. A bad one, of which not enough can be read, is logged
+// and passed over: it must never block the ones behind it. An error means that the update must come again.
 func (in *intake) take(ctx context.Context, id int64, raw json.RawMessage) error {
 	var u update
-	if err := json.Unmarshal(raw, &u); err != nil {
-		in.log.Warn("update skipped", "update_id", id, "error", err)
+	odd, err := decode(raw, &u)
+	switch {
+	case err != nil:
+		in.log.Warn("bad update skipped", "update_id", id, "error", err)
 		return nil
+	case odd && !u.whole():
+		in.log.Warn("bad update skipped", "update_id", id, "error", "a field that is needed has an unexpected type")
+		return nil
+	case odd:
+		in.log.Info("update read in part", "update_id", id)
 	}
 	if err := in.handle(ctx, u); err != nil {
 		return fmt.Errorf("update %d is not stored: %w", id, err)

@@ -15,8 +15,8 @@ import (
 	"understudy/chat"
 )
 
-// typingTTL is how long a chat action is shown before it must be repeated (spec/chat.md §2.9).
-const typingTTL = 4 * time.Second
+// typingTTL is how long Telegram shows a chat action (spec/chat.md §2.9).
+const typingTTL = 5 * time.Second
 
 // Send implements channels.Adapter. Without media it is one call. A text is the caption of a single
 // file if it fits, else it follows the files; when something fails behind the first of several

@@ -145,6 +145,7 @@ func (b *Bot) delivered(ctx context.Context, body []byte) bool {
 // listen receives by webhook until ctx ends or the account is refused for good. The webhook stays
 // set: Telegram keeps what comes meanwhile for the next start, up to a day.
 func (in *intake) listen(ctx context.Context) error {
+	in.waited(time.Now().Add(-channels.LeastGap))
 	h := &hooked{intake: in, ended: ctx.Done()}
 	in.hook.run.Store(h)
 	defer func() {

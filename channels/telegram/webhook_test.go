@@ -129,6 +129,7 @@ func TestModesChange(t *testing.T) {
 	listening(t, nil, func(t *testing.T, a *account, d *doorway) {
 		a.srv.UserSays(ann, ann, "by webhook")
 		first := a.got.Next(t)
+		synctest.Wait() // until Telegram knows that it is stored
 		a.stop()
 		<-a.done
 		d.to.Store(nil)

@@ -1,7 +1,9 @@
 package telegram
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -9,7 +11,7 @@ import (
 )
 
 // update is the part of an update that is used. The types are our own where the library's lack
-// fields or decode more than needed: what is not decoded cannot be malformed.
+// fields or decode more than needed: what is not decoded cannot be malformed. See decode for what is.
 type update struct {
 	ID            int64          `json:"update_id"`
 	Message       *message       `json:"message"`
@@ -35,6 +37,10 @@ type message struct {
 	Quote           *struct {
 		Text string `json:"text"`
 	} `json:"quote"`
+	// Topic stands in the service message that opened a topic.
+	Topic *struct {
+		Name string `json:"name"`
+	} `json:"forum_topic_created"`
 	MigrateTo   int64  `json:"migrate_to_chat_id"`
 	MigrateFrom int64  `json:"migrate_from_chat_id"`
 	Album       string `json:"media_group_id"`
@@ -93,6 +99,36 @@ type identity struct {
 	HasTopics bool   `json:"has_topics_enabled"`
 	CanJoin   bool   `json:"can_join_groups"`
 	ReadsAll  bool   `json:"can_read_all_group_messages"` // the privacy mode is off
+}
+
+// decode reads an update as far as it can be read: a field of an unexpected type stays empty and costs
+// nothing else. It reports whether there is such a field; the error tells that this is no update.
+func decode(raw []byte, u *update) (odd bool, err error) {
+	err = json.Unmarshal(raw, u)
+	var field *json.UnmarshalTypeError
+	if errors.As(err, &field) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		return true, nil
+	}
+	return false, err
+}
+
+// whole reports whether an update has what it takes to act on it: of a message, where it stands and who
+// wrote it. Which of them is unreadable cannot be guessed.
+func (u *update) whole() bool {
+	m := u.Message
+	if m == nil {
+		m = u.EditedMessage
+	}
+	switch {
+	case u.ID == 0:
+		return false
+	case m != nil:
+		_, known := author(m)
+		return m.ID != 0 && m.Chat.ID != 0 && m.Chat.Type != "" && known
+	case u.Callback != nil:
+		return u.Callback.ID != "" && u.Callback.From.ID != 0
+	}
+	return u.MyMember != nil && u.MyMember.Chat.ID != 0
 }
 
 func id64(n int64) string { return strconv.FormatInt(n, 10) }

@@ -320,11 +320,12 @@ func (s *Server) list(c Call, to *Channel) any {
 	if limit < 1 || limit > 100 {
 		return invalid("limit", "NUMBER_TYPE_MAX", "int value should be less than or equal to 100.")
 	}
-	after, _ := strconv.ParseUint(c.Query.Get("after"), 10, 64) // 0 = from the newest
+	after, _ := strconv.ParseUint(c.Query.Get("after"), 10, 64)   // 0 = from the newest
+	before, _ := strconv.ParseUint(c.Query.Get("before"), 10, 64) // 0 = up to the newest
 	var found []*Message
 	for _, m := range s.messages[to.ID] {
 		id, _ := strconv.ParseUint(m.ID, 10, 64)
-		if !m.Deleted && !m.Ephemeral && id > after {
+		if !m.Deleted && !m.Ephemeral && id > after && (before == 0 || id < before) {
 			found = append(found, m)
 		}
 	}

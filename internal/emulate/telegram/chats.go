@@ -48,7 +48,8 @@ type Message struct {
 	reactions []string
 	album     string
 	files     []media
-	sender    *Chat // anonymous
+	sender    *Chat  // anonymous
+	topic     string // the name of the topic that it opened
 	markup    string
 }
 
@@ -229,9 +230,16 @@ func (s *Server) wire(c *chat, m *Message) map[string]any {
 	if len(m.Versions) > 0 {
 		out["edit_date"] = time.Now().Unix()
 	}
-	if r := c.find(m.ReplyTo); r != nil {
+	if m.topic != "" {
+		out["forum_topic_created"] = map[string]any{"name": m.topic, "icon_color": 7322096}
+	}
+	answered := m.ReplyTo
+	if opening := c.find(m.Thread); answered == 0 && opening != nil && opening.topic != "" && opening.ID != m.ID {
+		answered = m.Thread // in a topic everything answers what opened it
+	}
+	if r := c.find(answered); r != nil {
 		inner := *r
-		inner.ReplyTo = 0 // the API shows one level
+		inner.ReplyTo = -1 // the API shows one level
 		out["reply_to_message"] = s.wire(c, &inner)
 		if m.Quote != "" {
 			out["quote"] = map[string]any{"text": m.Quote, "position": max(0, strings.Index(r.Text, m.Quote))}

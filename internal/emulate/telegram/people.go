@@ -96,6 +96,19 @@ func detect(text string) []Entity {
 	return out
 }
 
+// OpenTopic lets a user open a topic in a forum. It returns the topic's id, which is that of the service
+// message about it.
+func (s *Server) OpenTopic(chatID, userID int64, name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chat(chatID)
+	m := c.add(&Message{From: userID, topic: name})
+	m.Thread = m.ID
+	c.topics[m.ID] = true
+	s.push(chatID, "message", s.wire(c, m))
+	return m.ID
+}
+
 // UserEdits changes what a user wrote. The same text again is what link previews cause.
 func (s *Server) UserEdits(chatID int64, message int, text string) {
 	s.mu.Lock()

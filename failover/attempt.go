@@ -165,7 +165,7 @@ func (run *Run) request(ctx context.Context, x policy.Try, cred llm.Credential, 
 		return Answer{}, contextFailure(ctx)
 	}
 	if x.Why == policy.WhyBackground && b.done != nil {
-		return Answer{Ref: req.Model}, nil // a probe wants to know that somebody answers, not what
+		return Answer{Ref: req.Model, Usage: b.done.Usage}, nil // a probe wants to know that somebody answers, not what
 	}
 	a, failed := b.finish()
 	a.Profile = cred.Profile

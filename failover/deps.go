@@ -76,6 +76,16 @@ type Observer interface {
 // Ref names a run for observers and logs.
 type Ref struct{ Agent, Session, Turn string }
 
+// Purse guards what stand-ins cost (package budget).
+type Purse interface {
+	// MayStandIn reports whether a candidate behind the first may be asked in a turn. It is asked once per
+	// candidate and turn, before the first request, and may wait for a person's word; it returns soon
+	// after ctx ends. unattended tells that nobody is there to be asked.
+	MayStandIn(ctx context.Context, turn Ref, ref llm.ModelRef, unattended bool) bool
+	// StoodIn is told what an answer of such a candidate used. It must be quick.
+	StoodIn(ctx context.Context, ref llm.ModelRef, u llm.Usage)
+}
+
 // Deps are what a Runner works with.
 type Deps struct {
 	// Store returns the store of an agent. An error means that it cannot be used now; the run goes
@@ -86,6 +96,7 @@ type Deps struct {
 	Clock    clock.Clock
 	Log      *slog.Logger
 	Observer Observer // optional
+	Purse    Purse    // optional: nobody looks at the money
 }
 
 // Host is the turn that a Run works for. Its methods are called one at a time from the goroutine

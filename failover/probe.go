@@ -29,10 +29,11 @@ const (
 // Probe asks a model whether it is back, outside any turn: one minimal request with no user's words
 // in it, at most once per provider and 30 seconds. A probe that fails begins no window and changes no
 // step (spec/failover.md §12). With onlyCooling a model that nothing blocks is left alone.
-func (r *Runner) Probe(ctx context.Context, agent string, ref llm.ModelRef, onlyCooling bool) (ProbeResult, error) {
+// It returns what the request used too.
+func (r *Runner) Probe(ctx context.Context, agent string, ref llm.ModelRef, onlyCooling bool) (ProbeResult, llm.Usage, error) {
 	store, err := r.deps.Store(agent)
 	if err != nil {
-		return ProbeNotNow, err
+		return ProbeNotNow, llm.Usage{}, err
 	}
 	plan := Plan{Ref: Ref{Agent: agent}, Selected: ref, Chain: []llm.ModelRef{ref}, Strict: true, Quiet: true}
 	run := &Run{runner: r, host: unheard{}, plan: plan, settings: r.deps.Settings(), store: store, pass: 1, begun: r.deps.Clock.Now()}
@@ -41,24 +42,24 @@ func (r *Runner) Probe(ctx context.Context, agent string, ref llm.ModelRef, only
 	run.refresh(ctx, run.begun)
 	profile, result := run.probeProfile(onlyCooling)
 	if result != "" {
-		return result, nil
+		return result, llm.Usage{}, nil
 	}
 	try := policy.Try{Profile: profile, Why: policy.WhyBackground, Throttled: true, Share: 1}
 	if !run.claim(ctx, try) {
-		return ProbeNotNow, nil
+		return ProbeNotNow, llm.Usage{}, nil
 	}
 	ctx, cancel := r.deps.Clock.WithTimeout(ctx, probeTimeout, llm.ErrIdle)
 	defer cancel()
-	_, failed, err := run.attempt(ctx, try, &llm.Request{
+	answer, failed, err := run.attempt(ctx, try, &llm.Request{
 		Messages: []llm.Message{llm.Text(llm.RoleUser, "ping")}, MaxTokens: probeTokens,
 	})
 	if err == nil && failed != nil && failed.Reason == llm.ReasonAborted {
 		err = context.Cause(ctx)
 	}
 	if err != nil || failed != nil {
-		return ProbeDown, err
+		return ProbeDown, llm.Usage{}, err
 	}
-	return ProbeBack, nil
+	return ProbeBack, answer.Usage, nil
 }
 
 // probeProfile picks the profile to probe with: a free one, else the one whose window ends first.

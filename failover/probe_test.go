@@ -13,7 +13,7 @@ import (
 // probe runs one background probe of alpha/a1 on the virtual clock.
 func (s *stage) probe(onlyCooling bool) (result failover.ProbeResult, err error) {
 	s.v.Clock().Go(func() {
-		result, err = s.runner.Probe(context.Background(), "main", llm.ModelRef{Provider: "alpha", Model: "a1"}, onlyCooling)
+		result, _, err = s.runner.Probe(context.Background(), "main", llm.ModelRef{Provider: "alpha", Model: "a1"}, onlyCooling)
 	})
 	s.v.Run(s.v.Now().Add(time.Hour))
 	return result, err

@@ -61,6 +61,7 @@ type Run struct {
 	restarts int
 	compacts int
 	pass     int
+	agreed   map[llm.ModelRef]bool // candidates that may stand in, whatever they cost
 
 	mu       sync.Mutex // guards the fields below, which the notice timer reads
 	trail    []Record
@@ -255,11 +256,19 @@ func (run *Run) Ask(ctx context.Context, req llm.Request) (Answer, error) {
 				d = run.runnerNext(run.clock().Now())
 				continue
 			}
+			if !run.affordable(ctx, x) {
+				if _, err := run.followSwitch(ctx); err != nil {
+					return Answer{}, err
+				}
+				d = run.next(ctx)
+				continue
+			}
 			answer, failed, err := run.attempt(ctx, x, &req)
 			if err != nil {
 				return Answer{}, err
 			}
 			if failed == nil {
+				run.stoodIn(ctx, x, answer)
 				return answer, nil
 			}
 			if d, err = run.afterFailed(ctx, x, failed, &req); err != nil {

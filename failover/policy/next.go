@@ -148,7 +148,7 @@ func (r Rules) enter(s *RunState, i int, now time.Time) Decision {
 	c := s.Chain[i]
 	switch {
 	case c.Unfit != "":
-		return Skip{Index: i, Reason: c.Unfit, Why: c.UnfitWhy}
+		return Skip{Index: i, Reason: c.Unfit, Detail: c.UnfitDetail, Why: c.UnfitWhy}
 	case len(c.Profiles) == 0:
 		return Skip{Index: i, Reason: llm.ReasonAuth, Why: WhyNoProfile}
 	case c.AuthCached && i > s.From:

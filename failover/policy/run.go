@@ -13,8 +13,9 @@ type Candidate struct {
 	Profiles []llm.ProfileID // eligible, in the order to try (Order, then Pin.Apply)
 	// Unfit, when set, is why the candidate cannot take this turn (ReasonCapability) or cannot be
 	// asked at all (ReasonModelNotFound, ReasonAuth); UnfitWhy says it in the log's words.
-	Unfit    llm.Reason
-	UnfitWhy Why
+	Unfit       llm.Reason
+	UnfitDetail llm.Detail
+	UnfitWhy    Why
 	// AuthCached tells that the skip cache remembers an authentication failure (spec §8.6).
 	AuthCached bool
 }
@@ -51,6 +52,7 @@ const (
 	WhyUnknown       Why = "unknown_model"  // not configured
 	WhySkipCache     Why = "skip_cache"     // recent authentication failure in this session
 	WhyProviderLimit Why = "provider_limit" // the provider had its further chance in this pass
+	WhyBudget        Why = "budget"         // it costs money, and may not be asked to stand in now
 )
 
 // Decision is what to do next: Try, Skip, Wait, Stop or Exhausted.

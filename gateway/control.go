@@ -81,26 +81,27 @@ func reload(f func(context.Context) error) http.Handler {
 }
 
 // Handle adds a verb's route, for example "POST /v1/pairing". A pattern that is invalid or taken
-// panics, since only code can choose it. Answers must hold no secret.
-func (c *Control) Handle(pattern string, h http.Handler) { c.mux.Handle(pattern, h) }
+// panics, since only code can choose it. Answers must hold no secret; bodies are cut at 1 MiB.
+func (c *Control) Handle(pattern string, h http.Handler) { c.HandleLarge(pattern, maxBody, h) }
+
+// HandleLarge is Handle for a route whose bodies may be larger, in bytes.
+func (c *Control) HandleLarge(pattern string, most int64, h http.Handler) {
+	c.mux.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, most)
+		h.ServeHTTP(w, r)
+	}))
+}
 
 // Run answers until ctx ends, and removes the socket.
 func (c *Control) Run(ctx context.Context) error {
 	requests, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	server := &http.Server{
-		Handler: c.limit(), ReadHeaderTimeout: headerTime, MaxHeaderBytes: maxHeader,
+		Handler: c.mux, ReadHeaderTimeout: headerTime, MaxHeaderBytes: maxHeader,
 		ErrorLog:    slog.NewLogLogger(c.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	return serve(ctx, server, c.listener, stop)
-}
-
-func (c *Control) limit() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		c.mux.ServeHTTP(w, r)
-	})
 }
 
 // Close frees the socket of a Control that never ran.

@@ -105,10 +105,7 @@ func (c *ControlClient) call(ctx context.Context, method, route string, in, out 
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		if absent(err) {
-			return fmt.Errorf("%w %s (start one with: bot run; or set OPENCLAW_STATE_DIR to the directory of the one that runs)", ErrNoServer, c.path)
-		}
-		return fmt.Errorf("control request %s: %w", route, err)
+		return c.unreached(route, err)
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -125,6 +122,14 @@ func (c *ControlClient) call(ctx context.Context, method, route string, in, out 
 		return fmt.Errorf("control answer %s: %w", route, err)
 	}
 	return nil
+}
+
+// unreached is the error of a request that brought no answer.
+func (c *ControlClient) unreached(what string, err error) error {
+	if absent(err) {
+		return fmt.Errorf("%w %s (start one with: bot run; or set OPENCLAW_STATE_DIR to the directory of the one that runs)", ErrNoServer, c.path)
+	}
+	return fmt.Errorf("control request %s: %w", what, err)
 }
 
 func absent(err error) bool {

@@ -23,6 +23,8 @@ const other = "other"
 type MetricsConfig struct {
 	Channels []string // channel names
 	Models   []string // "provider/model" of every configured candidate
+	// Refresh is called before the metrics are read, to record what is only known then. nil = nothing.
+	Refresh func()
 }
 
 // Metrics counts what the bot does (spec/chat.md §7.4). Its methods take plain words and keep what
@@ -30,6 +32,7 @@ type MetricsConfig struct {
 // are safe for concurrent use and do nothing on a nil *Metrics.
 type Metrics struct {
 	registry *prometheus.Registry
+	refresh  func()
 	lists    map[string][]string // label → allowed values
 
 	mu   sync.Mutex
@@ -37,6 +40,7 @@ type Metrics struct {
 
 	received, turns, failovers, notices, deliveries  *prometheus.CounterVec
 	reconnects, limited, probes, compactions, tokens *prometheus.CounterVec
+	tasks, beats                                     *prometheus.CounterVec
 	turnTime, firstToken, queueWait                  prometheus.Histogram
 	queue, up                                        *prometheus.GaugeVec
 }
@@ -57,15 +61,17 @@ func fixedLists() map[string][]string {
 			"fallback", "cleared", "retrying", "compaction", "queue", "restart", "profile",
 		},
 		"error_class": {"none", "retry", "unsure", "refused", "gone", "missing", "too_long", "markup", "moved"},
-		"state":       {"waiting", "running", "outbox"},
+		"state":       {"waiting", "running", "outbox", "sending", "backlog", "held"},
 		"type":        {"input", "output", "cache_read", "cache_write", "reasoning"},
-		"method":      {"send", "edit", "delete", "typing", "receive", "upload", "command"},
+		"run_status":  {"ok", "error", "skipped"},
+		"beat_result": {"ok", "alert", "skipped", "failed"},
+		"method":      {"send", "edit", "delete", "typing", "receive", "upload", "command", "react", "stream"},
 	}
 }
 
 // NewMetrics returns counters in a registry of their own, with those of the Go runtime.
 func NewMetrics(c MetricsConfig) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), lists: fixedLists(), seen: map[string]bool{}}
+	m := &Metrics{registry: prometheus.NewRegistry(), refresh: c.Refresh, lists: fixedLists(), seen: map[string]bool{}}
 	m.lists["channel"] = c.Channels
 	m.lists["model"] = c.Models
 	for _, ref := range c.Models {
@@ -81,12 +87,14 @@ func NewMetrics(c MetricsConfig) *Metrics {
 	m.reconnects = m.counter("channel_reconnects_total", "Times a connection was lost.", "channel")
 	m.limited = m.counter("rate_limited_total", "Calls a platform asked to slow down.", "channel", "method")
 	m.probes = m.counter("probe_total", "Probes of models that had failed.", "provider", "outcome")
+	m.tasks = m.counter("cron_runs_total", "Runs of scheduled tasks that ended.", "status")
+	m.beats = m.counter("heartbeat_total", "Heartbeats.", "result")
 	m.compactions = m.counter("compactions_total", "Compactions of a transcript.", "outcome")
 	m.tokens = m.counter("tokens_total", "Tokens used.", "provider", "model", "type")
 	m.turnTime = m.histogram("turn_duration_seconds", "Time from a turn's start to its end.")
-	m.firstToken = m.histogram("first_token_seconds", "Time from a turn's start to its first text.")
+	m.firstToken = m.histogram("first_token_seconds", "Time from a message to the first text of its answer.")
 	m.queueWait = m.histogram("queue_wait_seconds", "Time a message waited for its turn.")
-	m.queue = m.gauge("queue_depth", "Messages by state.", "state")
+	m.queue = m.gauge("queue_depth", "What waits and what is worked on, by state.", "state")
 	m.up = m.gauge("channel_up", "Whether the account is connected.", "channel", "account")
 	return m
 }
@@ -113,7 +121,14 @@ func (m *Metrics) histogram(name, help string) prometheus.Histogram {
 
 // Handler serves the text format.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	h := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	if m.refresh == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.refresh()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // known returns v if the closed list of label holds it, else "other".
@@ -158,7 +173,7 @@ type Turn struct {
 	Outcome string // answered, silent, failed, stopped
 	Trigger string // message, command, cron, heartbeat, recovery
 
-	Duration, FirstToken, Waited time.Duration
+	Duration, Waited time.Duration
 }
 
 // TurnEnded counts a turn and its times.
@@ -172,7 +187,7 @@ func (m *Metrics) TurnEnded(t Turn) {
 	for _, o := range []struct {
 		h prometheus.Histogram
 		d time.Duration
-	}{{m.turnTime, t.Duration}, {m.firstToken, t.FirstToken}, {m.queueWait, t.Waited}} {
+	}{{m.turnTime, t.Duration}, {m.queueWait, t.Waited}} {
 		if o.d > 0 {
 			o.h.Observe(o.d.Seconds())
 		}
@@ -183,6 +198,20 @@ func (m *Metrics) TurnEnded(t Turn) {
 func (m *Metrics) ModelFailover(from, to, reason string) {
 	if m != nil {
 		m.failovers.WithLabelValues(m.labels("failovers", "model", from, "model", to, "reason", reason)...).Inc()
+	}
+}
+
+// CronRun counts a run of a scheduled task that ended: ok, error or skipped.
+func (m *Metrics) CronRun(status string) {
+	if m != nil {
+		m.tasks.WithLabelValues(m.labels("tasks", "run_status", status)...).Inc()
+	}
+}
+
+// Heartbeat counts a heartbeat: ok, alert, skipped or failed.
+func (m *Metrics) Heartbeat(result string) {
+	if m != nil {
+		m.beats.WithLabelValues(m.labels("beats", "beat_result", result)...).Inc()
 	}
 }
 
@@ -213,6 +242,13 @@ func (m *Metrics) ChannelUp(channel string, account int, connected bool) {
 		value = 1
 	}
 	m.up.WithLabelValues(append(values, place(account))...).Set(value)
+}
+
+// ChannelGone forgets the connection of an account that is not configured any more.
+func (m *Metrics) ChannelGone(channel string, account int) {
+	if m != nil {
+		m.up.DeleteLabelValues(m.known("channel", channel), place(account))
+	}
 }
 
 // place names small numbers and lumps the rest together.
@@ -261,7 +297,16 @@ func (m *Metrics) Tokens(model, kind string, n int) {
 	m.tokens.WithLabelValues(m.labels("tokens", "provider", provider, "model", model, "type", kind)...).Add(float64(n))
 }
 
-// QueueDepth records how many messages are in a state: waiting, running, outbox.
+// FirstText records how long after it began the first of a turn's answer was to be seen.
+func (m *Metrics) FirstText(after time.Duration) {
+	if m != nil && after > 0 {
+		m.firstToken.Observe(after.Seconds())
+	}
+}
+
+// QueueDepth records how much is in a state: waiting and running (turns), outbox (things in the queues
+// of destinations), sending (destinations that are worked off), backlog (destinations with more than
+// fits their queue), held (conversations whose platform wants no messages for a while).
 func (m *Metrics) QueueDepth(state string, n int) {
 	if m != nil {
 		m.queue.WithLabelValues(m.labels("queue", "state", state)...).Set(float64(n))

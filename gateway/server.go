@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -43,6 +44,7 @@ type Server struct {
 	mux      *http.ServeMux
 	token    secret.String
 	log      *slog.Logger
+	hooks    atomic.Pointer[map[string]http.Handler] // of platforms, by path
 }
 
 // New checks the configuration and binds the listener, so that a taken port is an error at the
@@ -119,7 +121,7 @@ func (s *Server) Run(ctx context.Context) error {
 	requests, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	server := &http.Server{
-		Handler: s.guard.admit(s.mux), ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime,
+		Handler: s.route(s.guard.admit(s.mux)), ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return requests },

@@ -58,20 +58,56 @@ func (s *Store) TakeSwitch(ctx context.Context, key string) (ses Session, pendin
 // tells that the origin is back (§10).
 func (s *Store) ClearAuto(ctx context.Context, key string, probed Override) (cleared bool, err error) {
 	_, err = s.Update(ctx, key, func(ses *Session) error {
-		cleared = ses.Override.Auto() && ses.Override == probed
-		if !cleared {
+		if cleared = ses.clearAuto(probed); !cleared {
 			return errUnchanged
 		}
-		if ses.Notice == (Pair{}) && !probed.Origin.IsZero() {
-			ses.Notice = Pair{Selected: probed.Origin, Active: probed.Model}
-		}
-		ses.Override = Override{}
 		return nil
 	})
 	if errors.Is(err, errUnchanged) {
 		return false, nil
 	}
 	return cleared, err
+}
+
+// ClearAutos is ClearAuto for many sessions in one transaction: all that still hold the override they
+// are listed with. Those that are gone are passed over. It returns how many were cleared.
+func (s *Store) ClearAutos(ctx context.Context, probed []Session) (cleared int, err error) {
+	err = s.tx(ctx, func(q *sessiondb.Queries) error {
+		cleared = 0
+		for _, p := range probed {
+			ses, err := get(ctx, q, p.Key)
+			if errors.Is(err, ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if !ses.clearAuto(p.Override) {
+				continue
+			}
+			if _, err := s.change(ctx, q, ses, nil); err != nil {
+				return err
+			}
+			cleared++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("clearing automatic overrides: %w", err)
+	}
+	return cleared, nil
+}
+
+// clearAuto removes an automatic override if it is the one that was probed.
+func (ses *Session) clearAuto(probed Override) bool {
+	if !ses.Override.Auto() || ses.Override != probed {
+		return false
+	}
+	if ses.Notice == (Pair{}) && !probed.Origin.IsZero() {
+		ses.Notice = Pair{Selected: probed.Origin, Active: probed.Model}
+	}
+	ses.Override = Override{}
+	return true
 }
 
 var errUnchanged = errors.New("nothing to change")

@@ -34,7 +34,8 @@ func TestKeys(t *testing.T) {
 		{"direct, no account", tg, Config{DMScope: ScopeAccountChannel}, "agent:main:telegram:default:direct:123", ""},
 		{"direct Slack thread", with(dm, thread("1.2")), Config{}, "agent:main:slack:direct:D99", ""},
 		{
-			"Slack assistant thread", with(dm, func(a *chat.Address) { a.Thread, a.Separate = "1.2", true }), Config{},
+			"Slack assistant thread", with(dm, func(a *chat.Address) { a.Thread, a.Separate = "1.2", true }),
+			Config{},
 			"agent:main:slack:direct:D99:thread:1.2", "agent:main:slack:direct:D99",
 		},
 		{"direct Telegram topic", with(tg, thread("7")), Config{}, "agent:main:telegram:direct:123:topic:7", "agent:main:telegram:direct:123"},

@@ -12,19 +12,22 @@ var plan = map[string][]string{
 	"app":     {"*"},
 	"config": {
 		"llm", "chat", "failover", "failover/policy", "provider", "gateway", "session", "inbound", "delivery", "notices", "reply",
-		"heartbeat", "cron", "tts", "commands", "authstore", "authstore/signin", "channels", "channels/slack", "channels/discord", "channels/telegram", "channels/web",
+		"heartbeat", "cron", "budget", "mcp", "tts", "stt", "commands", "authstore", "authstore/signin", "channels", "channels/slack", "channels/discord", "channels/telegram", "channels/web",
 	},
 
 	// what the bot does
 	"reply":     {"chat", "llm", "failover", "failover/policy", "session", "notices"},
 	"commands":  {"chat", "llm", "session", "failover/policy"},
 	"notices":   {"chat", "llm"},
-	"heartbeat": {"chat", "llm", "session", "cron", "failover/policy"},
-	"cron":      {"chat", "llm", "session", "cron/schedule", "internal/sqlite"},
+	"heartbeat": {"chat", "llm", "session", "cron", "failover/policy", "internal/sqlite"},
+	"budget":    {"llm", "session", "internal/sqlite"},
+	"cron":      {"chat", "llm", "session", "cron/schedule", "failover/policy", "internal/sqlite"},
+	"cron/webhook": {},
 	"gateway":   {"chat", "llm", "session", "failover/policy"},
 	"mcp":       {},
-	"tts":       {"chat"},
+	"tts":       {"chat", "internal/sqlite"},
 	"tts/*":     {"chat", "tts"},
+	"stt":       {"chat", "tts/command", "tts/openai"},
 
 	// what it is done with
 	"failover":    {"llm", "failover/policy"},
@@ -72,7 +75,7 @@ var pure = []string{"failover/policy", "failover/classify", "delivery/markup", "
 var parents = []string{"channels", "provider", "tts"}
 
 // storing rooms bring migrations and queries of their own; app opens the database for them.
-var storing = []string{"internal/sqlite", "authstore", "session", "inbound", "delivery", "cron", "app"}
+var storing = []string{"internal/sqlite", "authstore", "session", "inbound", "delivery", "cron", "heartbeat", "budget", "app"}
 
 // sdks names the rooms in which a library may be used. A library that is not here may be used
 // anywhere.

@@ -32,6 +32,9 @@ func New() *Redactor {
 	return &Redactor{known: map[string]bool{}, patterns: regexp.MustCompile(
 		`xox[abprs]-[A-Za-z0-9-]{10,}` +
 			`|xapp-[A-Za-z0-9-]{10,}` +
+			`|\bhooks\.slack\.com/[A-Za-z0-9/_-]{10,}` + // who knows the address may answer for the bot
+			`|\b[MNO][A-Za-z0-9_-]{17,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{25,}` + // a Discord bot
+			`|/(?:interactions|webhooks)/\d{15,}/[A-Za-z0-9_-]{20,}` +
 			`|\bbot\d{5,}:[A-Za-z0-9_-]{30,}` +
 			`|\b\d{8,10}:[A-Za-z0-9_-]{35}\b` +
 			`|\b(?:Bearer|Bot|Basic) [A-Za-z0-9._~+/=-]{16,}` +

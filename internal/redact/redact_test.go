@@ -20,13 +20,16 @@ func TestTextHidesKnownAndShapedSecrets(t *testing.T) {
 		{"Authorization: Bearer 0123456789abcdef0123456789", "456789abcdef"},
 		{"sk-ant-REDACTED", "abcdefghijkl"},
 		{"xoxb-1234567890-abcdefghij", "567890-abc"},
+		{"https://hooks.slack.com/commands/T0123/4567/AbCdEfGhIjKlMnOp", "AbCdEfGhIj"},
+		{"token MTEwMjAxNTQzMDAwMDAwMDAx.GaBcDe.zyXWvutSRqpONmlkJIhgFEdcBA9876543210-_ is wrong", "RqpONmlkJI"},
+		{"PATCH /api/v9/webhooks/110201543000000002/aW50ZXJhY3Rpb246MTIzNDU2Nzg5/messages/@original", "ZXJhY3Rpb2"},
 		{"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----", "MIIEvQ"},
 	} {
 		if got := r.Text(x.in); strings.Contains(got, x.hidden) {
 			t.Errorf("%q still shows %q", got, x.hidden)
 		}
 	}
-	for _, same := range []string{"abc is a word", "the model sk is not a key", "turn 12345 took 3 s"} {
+	for _, same := range []string{"abc is a word", "the model sk is not a key", "turn 12345 took 3 s", "github.com/someone/understudy/webhooks/12/short"} {
 		if got := r.Text(same); got != same {
 			t.Errorf("%q became %q", same, got)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"understudy/cron/schedule"
+	"understudy/internal/secret"
 )
 
 // CatchUp says what becomes of a recurring job's slot that passed while nobody was there to run it.
@@ -43,6 +44,8 @@ type Config struct {
 	CatchUp       CatchUp       `yaml:"catchUp"`
 	MissedAtGrace time.Duration `yaml:"missedAtGrace"`
 	FailureAlert  Alert         `yaml:"failureAlert"`
+	// WebhookToken is sent to webhooks, as a bearer token; empty = none is.
+	WebhookToken secret.String `yaml:"webhookToken"`
 }
 
 // Alert says when somebody is told about a failing job. The zero value of a field in a job is the

@@ -246,3 +246,19 @@ func newID() string {
 	_, _ = rand.Read(b[:]) // never fails
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:10]
 }
+
+// maxPreview bounds Preview.
+const maxPreview = 100
+
+// Preview reads a schedule as Add would and returns it in words with its next runs. tz is as in Draft.
+func (s *Scheduler) Preview(text, tz string, n int) (description string, next []time.Time, err error) {
+	f, err := s.frame(tz)
+	if err != nil {
+		return "", nil, err
+	}
+	sched, err := schedule.Parse(text, f)
+	if err != nil {
+		return "", nil, &Invalid{"schedule", err}
+	}
+	return sched.Describe(), sched.Upcoming(s.now(), min(max(n, 1), maxPreview)), nil
+}

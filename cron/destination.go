@@ -3,6 +3,7 @@ package cron
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -131,4 +132,26 @@ func telegram(a chat.Address, to string, bad refusal) (chat.Address, error) {
 		a.Kind = chat.Group
 	}
 	return a, nil
+}
+
+// maxWebhook bounds the URL of a webhook, in bytes.
+const maxWebhook = 2000
+
+// checkWebhook checks what can be known of a webhook without the network. Where its host leads is
+// checked whenever something is posted.
+func checkWebhook(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return errors.New("is not a URL") // what is wrong would repeat the URL, which may hold a secret
+	case len(text) > maxWebhook:
+		return fmt.Errorf("must have at most %d bytes", maxWebhook)
+	case u.Scheme != "https":
+		return errors.New("must begin with https://")
+	case u.User != nil:
+		return errors.New("must not hold a password; the token of cron.webhookToken is sent along")
+	case u.Fragment != "":
+		return errors.New("must not have a fragment (#…)")
+	}
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // Draft is a job as somebody asks for it. Only Schedule and Message are required.
 type Draft struct {
-	Name, Agent, CreatedBy string
+	Name, Agent, CreatedBy, Tag string
 	// Schedule is what the person typed (schedule.Parse); Zone the job's own zone, "" = the configured
 	// one. Exact keeps full hours where they are.
 	Schedule, Zone string
@@ -33,7 +33,9 @@ type Draft struct {
 	// Origin for it, as in Destination.
 	Quiet                        bool
 	Channel, To, Thread, Account string
-	BestEffort                   bool
+	// Webhook is the https URL that results are posted to instead.
+	Webhook    string
+	BestEffort bool
 	// Keep leaves a single job in the list after it ran.
 	Keep         bool
 	Wake         Wake
@@ -50,7 +52,7 @@ type Patch struct {
 	TimeoutSeconds *int
 	LightContext   *bool
 	Quiet          *bool
-	// Place names another place for results, all four fields together.
+	// Place names another place for results, all its fields together.
 	Place        *Place
 	BestEffort   *bool
 	Keep         *bool
@@ -58,8 +60,8 @@ type Patch struct {
 	FailureAlert *Alert
 }
 
-// Place is a destination as people write it.
-type Place struct{ Channel, To, Thread, Account string }
+// Place is a destination as people write it: a place on a channel, or a webhook.
+type Place struct{ Channel, To, Thread, Account, Webhook string }
 
 // Invalid tells what is wrong with a draft. It is written for the person who made it.
 type Invalid struct {
@@ -83,7 +85,7 @@ func invalid(field, format string, args ...any) *Invalid {
 // definition makes a job's definition of a draft; its schedule is parsed by the caller.
 func (d Draft) definition() (Definition, error) {
 	def := Definition{
-		Name: strings.TrimSpace(d.Name), Agent: firstOf(d.Agent, "main"), CreatedBy: d.CreatedBy, Exact: d.Exact, Target: d.Target,
+		Name: strings.TrimSpace(d.Name), Agent: firstOf(d.Agent, "main"), CreatedBy: d.CreatedBy, Tag: d.Tag, Exact: d.Exact, Target: d.Target,
 		Origin: d.Origin, Session: d.Session,
 		Payload: Payload{
 			Kind: d.Kind, Message: strings.TrimSpace(d.Message), Model: strings.TrimSpace(d.Model), Fallbacks: d.Fallbacks, Thinking: d.Thinking,
@@ -114,12 +116,21 @@ func (d Draft) definition() (Definition, error) {
 		def.Delivery = Delivery{Mode: Quiet}
 		return def, nil
 	}
-	return def, def.deliverTo(Place{d.Channel, d.To, d.Thread, d.Account})
+	return def, def.deliverTo(Place{d.Channel, d.To, d.Thread, d.Account, d.Webhook})
 }
 
 // deliverTo sets the place of the results, if one is named.
 func (d *Definition) deliverTo(p Place) error {
-	if p == (Place{}) {
+	switch {
+	case p == (Place{}):
+		return nil
+	case p.Webhook != "" && p != Place{Webhook: p.Webhook}:
+		return invalid("webhook", "a result goes to a webhook or to a channel, not to both")
+	case p.Webhook != "":
+		if err := checkWebhook(p.Webhook); err != nil {
+			return &Invalid{"webhook", err}
+		}
+		d.Delivery.Mode, d.Delivery.To = Webhook, chat.Address{Channel: WebhookChannel, Conversation: p.Webhook}
 		return nil
 	}
 	to, err := Destination(p.Channel, p.To, p.Thread, p.Account)
@@ -152,8 +163,8 @@ func (d Definition) check(model func(agent, ref string) error) error {
 		return invalid("name", "must be one line of at most %d bytes", maxName)
 	case p.TimeoutSeconds < 0 || p.TimeoutSeconds > int(longestTimeout/time.Second):
 		return invalid("timeout", "must be between 1 second and 24 hours")
-	case p.Kind != AgentTurn && p.Kind != SystemEvent:
-		return invalid("payload", "%q is none of agentTurn, systemEvent", p.Kind)
+	case p.Kind != AgentTurn && p.Kind != SystemEvent && p.Kind != Saying:
+		return invalid("payload", "%q is none of agentTurn, systemEvent, say", p.Kind)
 	case p.Kind == SystemEvent && d.Target != Main:
 		return invalid("session", "a systemEvent is for the main session only")
 	case d.Wake != "" && d.Wake != WakeNow && d.Wake != WakeNextHeartbeat:
@@ -233,6 +244,9 @@ func (p Patch) apply(d *Definition) error {
 	}
 	if p.Quiet != nil {
 		d.Delivery.Mode = Announce
+		if d.Delivery.To.Channel == WebhookChannel {
+			d.Delivery.Mode = Webhook
+		}
 		if *p.Quiet {
 			d.Delivery.Mode = Quiet
 		} else if d.Delivery.To == (chat.Address{}) {

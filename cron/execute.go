@@ -170,7 +170,7 @@ func (r *Run) end(v verdict, job Job, now time.Time) string {
 		return ""
 	}
 	text := Deliverable(res.Text)
-	if text == "" || res.Said || job.Delivery.Mode != Announce {
+	if text == "" || res.Said || job.Delivery.Mode == Quiet {
 		r.Completion = Succeeded
 		return ""
 	}

@@ -50,6 +50,7 @@ type PayloadKind string
 const (
 	AgentTurn   PayloadKind = "agentTurn"   // a turn of the agent
 	SystemEvent PayloadKind = "systemEvent" // a text for the main session
+	Saying      PayloadKind = "say"         // the text itself; no model is asked
 )
 
 // Payload is the work of a job. Every try gets all of it.
@@ -81,7 +82,12 @@ type Mode string
 const (
 	Announce Mode = "announce" // the final text is sent
 	Quiet    Mode = "none"     // it stays in the run log
+	Webhook  Mode = "webhook"  // it is posted to a URL
 )
+
+// WebhookChannel is the channel of an address whose conversation is the URL of a webhook. Such an
+// address belongs to no platform.
+const WebhookChannel = "webhook"
 
 // Delivery says where results go: always there, wherever people have been writing meanwhile.
 type Delivery struct {
@@ -112,12 +118,14 @@ type Job struct {
 
 // Definition is what people decide about a job.
 type Definition struct {
-	Name      string        `json:"name"`
-	Agent     string        `json:"agentId"`
-	CreatedBy string        `json:"createdBy,omitempty"`
-	Schedule  schedule.Spec `json:"schedule"`
-	Exact     bool          `json:"exact,omitempty"` // full hours are not spread
-	Target    Target        `json:"target"`
+	Name      string `json:"name"`
+	Agent     string `json:"agentId"`
+	CreatedBy string `json:"createdBy,omitempty"`
+	// Tag tells apart what people made in other ways than as a task: reminders, loops; "" = a task.
+	Tag      string        `json:"tag,omitempty"`
+	Schedule schedule.Spec `json:"schedule"`
+	Exact    bool          `json:"exact,omitempty"` // full hours are not spread
+	Target   Target        `json:"target"`
 	// Origin is the conversation the job was made in and Session the key of its session; zero for jobs
 	// made elsewhere.
 	Origin         chat.Address `json:"origin,omitzero"`

@@ -118,7 +118,7 @@ func (s *Scheduler) handOver(ctx context.Context, l letter) (how Arrival, ids []
 	if l.kind == ownerLetter {
 		return Arrived, nil, s.deps.Owner.Tell(ctx, l.key, l.text)
 	}
-	return s.deps.Announcer.Announce(ctx, Announcement{Key: l.key, To: l.to, Text: l.text, Alert: l.kind == alertKind})
+	return s.deps.Announcer.Announce(ctx, Announcement{Key: l.key, To: l.to, Text: l.text, Alert: l.kind == alertKind, Job: l.job, Run: l.run})
 }
 
 // recordArrival ends a letter.

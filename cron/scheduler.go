@@ -53,6 +53,8 @@ type Deps struct {
 	NewID func() string
 	// Metrics counts runs; nil = nothing is counted.
 	Metrics Metrics
+	// Chores are begun by the same look at the clock.
+	Chores []Chore
 }
 
 // Metrics counts runs. Its labels come from closed sets.
@@ -70,6 +72,8 @@ type Scheduler struct {
 	zones zoneCache
 	waker waker
 	pace  time.Duration // between two ticks
+	// chores is changed by nobody once the scheduler is made.
+	chores []*chore
 
 	mu       sync.Mutex
 	up       bool // Run is there
@@ -118,6 +122,9 @@ func New(cfg Config, deps Deps) (*Scheduler, error) {
 		dirty: map[string]bool{}, queued: map[string]bool{}, live: map[string]*errand{}, lagging: map[string]int{}, sending: map[string]struct{}{},
 	}
 	s.waker = newWaker(deps.Clock, deps.Log, s.ring)
+	for _, c := range deps.Chores {
+		s.chores = append(s.chores, &chore{Chore: c})
+	}
 	cfg = cfg.WithDefaults()
 	s.cfg.Store(&cfg)
 	return s, nil
@@ -154,8 +161,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	s.start(ctx)
 	defer s.waker.stop()
 	for ctx.Err() == nil {
-		wake := s.look(ctx)
-		timer, cancel := s.clock.WithTimeout(ctx, s.pace, nil)
+		wake, next := s.look(ctx)
+		timer, cancel := s.clock.WithTimeout(ctx, next, nil)
 		_ = s.clock.Await(timer, wake)
 		cancel()
 	}
@@ -186,10 +193,12 @@ func (s *Scheduler) start(ctx context.Context) {
 	})
 }
 
-// look does what is to be done now, and returns the channel that is closed when there is more.
-func (s *Scheduler) look(ctx context.Context) <-chan struct{} {
+// look does what is to be done now, and returns the channel that is closed when there is more, and when
+// to look again in any case.
+func (s *Scheduler) look(ctx context.Context) (wake <-chan struct{}, next time.Duration) {
 	s.mu.Lock()
-	now, wake := s.now(), s.wake
+	now := s.now()
+	wake = s.wake
 	tick := s.observe(now)
 	s.mu.Unlock()
 	if tick {
@@ -200,7 +209,7 @@ func (s *Scheduler) look(ctx context.Context) <-chan struct{} {
 	}
 	s.dispatch(ctx)
 	s.post(ctx)
-	return wake
+	return wake, s.housekeep(ctx, now)
 }
 
 // observe notes the time and reports whether a tick is due. After a gap, what was due in it was

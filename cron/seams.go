@@ -73,6 +73,8 @@ type Announcement struct {
 	Text string // Markdown
 	// Alert tells that it is about operations and not the result of a job.
 	Alert bool
+	// Job and Run are what it belongs to.
+	Job, Run string
 }
 
 // Arrival says how an announcement stands.

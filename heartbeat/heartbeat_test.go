@@ -28,8 +28,9 @@ func ref(s string) llm.ModelRef {
 
 // store is a session store in memory.
 type store struct {
-	list    []session.Session
-	cleared []string
+	list         []session.Session
+	cleared      []string
+	transactions int
 }
 
 func (s *store) List(_ context.Context, f session.Filter) (out []session.Session, _ error) {
@@ -41,15 +42,18 @@ func (s *store) List(_ context.Context, f session.Filter) (out []session.Session
 	return out, nil
 }
 
-func (s *store) ClearAuto(_ context.Context, key string, probed session.Override) (bool, error) {
-	for i, x := range s.list {
-		if x.Key == key && x.Override == probed {
-			s.list[i].Override = session.Override{}
-			s.cleared = append(s.cleared, key)
-			return true, nil
+func (s *store) ClearAutos(_ context.Context, probed []session.Session) (n int, _ error) {
+	s.transactions++
+	for _, p := range probed {
+		for i, x := range s.list {
+			if x.Key == p.Key && x.Override == p.Override {
+				s.list[i].Override = session.Override{}
+				s.cleared = append(s.cleared, x.Key)
+				n++
+			}
 		}
 	}
-	return false, nil
+	return n, nil
 }
 
 func auto(key, model, origin string) session.Session {
@@ -87,8 +91,8 @@ func TestOneProbePerOrigin(t *testing.T) {
 	if diff := cmp.Diff([]string{"main alpha/a1", "main gamma/g1?"}, asked); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, s.cleared); diff != "" {
-		t.Error(diff)
+	if diff := cmp.Diff([]string{"a", "b"}, s.cleared); diff != "" || s.transactions != 1 {
+		t.Errorf("%s in %d transactions", diff, s.transactions)
 	}
 }
 
@@ -122,10 +126,11 @@ func TestRunsEveryFiveMinutes(t *testing.T) {
 				return false, true, errors.New("down")
 			},
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		p.Run(ctx)
-		if len(at) < 11 || len(at) > 12 {
+		for time.Since(began) < time.Hour {
+			time.Sleep(time.Until(p.Due()))
+			p.Do(t.Context())
+		}
+		if len(at) < 12 || len(at) > 13 {
 			t.Errorf("%d runs in an hour", len(at))
 		}
 		last := time.Duration(0)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"understudy/internal/clock"
@@ -25,7 +26,8 @@ const maxSessions = 10_000
 // Sessions is what the job needs of the session store.
 type Sessions interface {
 	List(ctx context.Context, f session.Filter) ([]session.Session, error)
-	ClearAuto(ctx context.Context, key string, probed session.Override) (cleared bool, err error)
+	// ClearAutos removes the automatic overrides that are still what they were, in one transaction.
+	ClearAutos(ctx context.Context, probed []session.Session) (cleared int, err error)
 }
 
 // Deps are what a Prober works with.
@@ -38,21 +40,39 @@ type Deps struct {
 	Log   *slog.Logger
 }
 
-// Prober is the five-minute job.
-type Prober struct{ deps Deps }
+// Prober is the five-minute job, a chore of the scheduler: Due and Do. It is safe for concurrent use.
+type Prober struct {
+	deps Deps
 
-// New returns a Prober.
-func New(deps Deps) *Prober { return &Prober{deps} }
+	mu    sync.Mutex
+	next  time.Time
+	state map[origin]bool // whether it answered last, for the log: only changes are worth a line
+}
 
-// Run does the job every five minutes until ctx ends; the first time five minutes after the start.
-func (p *Prober) Run(ctx context.Context) {
-	for {
-		off := time.Duration(rand.Int64N(int64(2*spread))) - spread
-		if p.deps.Clock.Sleep(ctx, Every+off) != nil {
-			return
-		}
-		p.Tick(ctx)
-	}
+// New returns a Prober whose first run is five minutes from now.
+func New(deps Deps) *Prober {
+	p := &Prober{deps: deps, state: map[origin]bool{}}
+	p.plan()
+	return p
+}
+
+func (p *Prober) plan() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = p.deps.Clock.Now().Add(Every + time.Duration(rand.Int64N(int64(2*spread))) - spread)
+}
+
+// Due implements cron.Chore.
+func (p *Prober) Due() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.next
+}
+
+// Do implements cron.Chore.
+func (p *Prober) Do(ctx context.Context) {
+	p.plan()
+	p.Tick(ctx)
 }
 
 // origin is a model that sessions wait for.
@@ -81,33 +101,62 @@ func (p *Prober) Tick(ctx context.Context) {
 		if ctx.Err() != nil || down[key] {
 			continue
 		}
-		answered, asked, err := p.deps.Probe(ctx, w.agent, w.ref, len(w.overrides) == 0)
-		switch {
-		case err != nil:
-			p.deps.Log.WarnContext(ctx, "probe_failed", "model", w.ref.String(), "error", err.Error())
-			down[key] = true
-		case answered:
-			p.deps.Log.InfoContext(ctx, "probe_answered", "agent", w.agent, "model", w.ref.String(), "overrides", len(w.overrides))
-			p.clear(ctx, w)
-		case asked:
-			down[key] = true
-		}
+		answered, asked, err := p.ask(ctx, w, len(w.overrides) == 0)
+		down[key] = err != nil || asked && !answered
 	}
+}
+
+// Ask asks one model now, and does what follows from its answer. A model that nothing keeps from serving
+// and that nobody waits for is left alone: asked is false then, and where it was asked a moment ago.
+func (p *Prober) Ask(ctx context.Context, agent string, ref llm.ModelRef) (answered, asked bool, err error) {
+	list, err := p.origins(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	w := &waiting{origin: origin{agent, ref}}
+	if i := slices.IndexFunc(list, func(x *waiting) bool { return x.origin == w.origin }); i >= 0 {
+		w = list[i]
+	}
+	return p.ask(ctx, w, len(w.overrides) == 0)
+}
+
+// ask asks a model and clears what stood in for it if it answers.
+func (p *Prober) ask(ctx context.Context, w *waiting, onlyCooling bool) (answered, asked bool, err error) {
+	answered, asked, err = p.deps.Probe(ctx, w.agent, w.ref, onlyCooling)
+	switch {
+	case err != nil:
+		p.deps.Log.WarnContext(ctx, "probe_failed", "model", w.ref.String(), "error", err.Error())
+	case answered:
+		p.clear(ctx, w)
+	}
+	if (asked || answered) && p.changed(w.origin, answered) {
+		p.deps.Log.InfoContext(ctx, "probe", "agent", w.agent, "model", w.ref.String(), "answered", answered, "overrides", len(w.overrides))
+	}
+	return answered, asked, err
+}
+
+// changed takes in whether a model answered and reports whether that is news.
+func (p *Prober) changed(o origin, answered bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, known := p.state[o]
+	if len(p.state) > maxSessions {
+		p.state = map[origin]bool{}
+	}
+	p.state[o] = answered
+	return !known || was != answered
 }
 
 // origins lists what sessions wait for, in a fixed order. While nothing fell back it is empty and no
 // request is made.
 func (p *Prober) origins(ctx context.Context) ([]*waiting, error) {
-	var list []*waiting
+	index := map[origin]*waiting{}
 	find := func(agent string, ref llm.ModelRef) *waiting {
-		for _, w := range list {
-			if w.agent == agent && w.ref == ref {
-				return w
-			}
+		o := origin{agent, ref}
+		if index[o] == nil {
+			index[o] = &waiting{origin: o}
 		}
-		w := &waiting{origin: origin{agent, ref}}
-		list = append(list, w)
-		return w
+		return index[o]
 	}
 	auto, err := p.deps.Sessions.List(ctx, session.Filter{AutoOnly: true, Limit: maxSessions})
 	if err != nil {
@@ -128,17 +177,23 @@ func (p *Prober) origins(ctx context.Context) ([]*waiting, error) {
 			find(s.AgentID, s.Notice.Selected)
 		}
 	}
+	list := make([]*waiting, 0, len(index))
+	for _, w := range index {
+		list = append(list, w)
+	}
 	slices.SortFunc(list, func(a, b *waiting) int {
 		return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.ref.String(), b.ref.String()))
 	})
 	return list, nil
 }
 
-// clear removes the overrides that stood in for what answers again, unless they changed meanwhile.
+// clear removes the overrides that stood in for what answers again, all or none, and none that changed
+// meanwhile.
 func (p *Prober) clear(ctx context.Context, w *waiting) {
-	for _, s := range w.overrides {
-		if _, err := p.deps.Sessions.ClearAuto(ctx, s.Key, s.Override); err != nil {
-			p.deps.Log.WarnContext(ctx, "override_not_cleared", "session", s.Key, "error", err.Error())
-		}
+	if len(w.overrides) == 0 {
+		return
+	}
+	if _, err := p.deps.Sessions.ClearAutos(ctx, w.overrides); err != nil {
+		p.deps.Log.WarnContext(ctx, "overrides_not_cleared", "model", w.ref.String(), "error", err.Error())
 	}
 }

@@ -31,7 +31,7 @@ func newAccount(a channels.Adapter, set Settings) *account {
 	if acct.traits.Edits {
 		acct.editor, _ = a.(channels.Editor)
 	}
-	if set.Typing {
+	if set.Typing.wanted() {
 		acct.typer, _ = a.(channels.Typer)
 	}
 	acct.reactor, _ = a.(channels.Reactor)

@@ -134,7 +134,7 @@ func (g *theatre) word(t *testing.T, word string) {
 	case "native":
 		g.set.NativeStream = true
 	case "typing":
-		g.set.Typing = true
+		g.set.Typing = TypingInstant
 	case "spoken":
 		g.speak = true
 	case "ack":

@@ -216,7 +216,7 @@ func TestBroken(t *testing.T) {
 	var s *Service
 	deps := func(d *Deps) {
 		d.Broken = func(ctx context.Context, to chat.Address, code string) {
-			told = append(told, to.Conversation+to.Thread+" "+code)
+			told = append(told, to.Conversation+" "+code)
 			if err := s.Send(ctx, chat.Outbound{To: to, Class: chat.Notice, Markdown: "broken"}); err != nil {
 				t.Error(err)
 			}
@@ -239,10 +239,10 @@ func TestBroken(t *testing.T) {
 		w.pass(5 * time.Second)
 		w.finish(turn, answer("Paris."))
 		w.pass(time.Minute)
-		if d := cmp.Diff([]string{"a forbidden", "ath forbidden", "b forbidden"}, sorted(told)); d != "" {
+		if d := cmp.Diff([]string{"a forbidden", "b forbidden"}, sorted(told)); d != "" {
 			t.Error(d)
 		}
-		if n := w.f.count("send"); n != 8 { // three, a preview, an answer, and a notice for each place
+		if n := w.f.count("send"); n != 7 { // three, a preview, an answer, and a notice for each conversation
 			t.Errorf("%d sends: something was repeated", n)
 		}
 		gone = false
@@ -251,9 +251,45 @@ func TestBroken(t *testing.T) {
 		gone = true
 		w.say(at("a", "", chat.Direct), "5")
 		w.pass(0)
-		if n := len(told); n != 4 {
+		if n := len(told); n != 3 {
 			t.Errorf("told %d times", n)
 		}
+	})
+}
+
+// TestClosedThread: that one thread is closed is told once, however much is said elsewhere in the
+// conversation, and again when it had been open in between.
+func TestClosedThread(t *testing.T) {
+	told, closed := 0, true
+	bubbleWith(t, Settings{}, func(d *Deps) {
+		d.Broken = func(context.Context, chat.Address, string) { told++ }
+	}, func(f *platform) {
+		f.onSend = func(p channels.Piece) (bool, error) {
+			if closed && p.To.Thread == "th" {
+				return false, &channels.SendError{Verdict: channels.Gone, Code: "topic_gone"}
+			}
+			return true, nil
+		}
+	}, func(w *world) {
+		n := 0
+		say := func(thread string, want int) {
+			t.Helper()
+			n++
+			w.say(at("a", thread, chat.Group), fmt.Sprint(n))
+			w.pass(time.Minute)
+			if told != want {
+				t.Fatalf("message %d: told %d times, want %d", n, told, want)
+			}
+		}
+		for range 3 {
+			say("", min(n, 1))
+			say("th", 1)
+			say("other", 1)
+		}
+		closed = false
+		say("th", 1)
+		closed = true
+		say("th", 2)
 	})
 }
 

@@ -28,9 +28,10 @@ const (
 // and in order; of several wishes in a row only the last is fulfilled. Its fields below the line
 // belong to Service.mu.
 type mark struct {
-	a  *account
-	to chat.Address
-	id string
+	a      *account
+	to     chat.Address
+	id     string
+	staged bool // it shows what becomes of the message
 
 	want, have [signs]string // emojis, "" = none
 	busy       bool          // queued, being worked on, or waiting for its next try
@@ -38,12 +39,13 @@ type mark struct {
 	tries      int           // that failed in a row
 }
 
-// newMark returns the mark of a turn's message, nil = it gets no reactions.
+// newMark returns the mark of a turn's message, nil = it gets no reactions. The scope is about the signs of
+// what becomes of a message; the one for typing stands wherever typing would.
 func newMark(a *account, in *chat.Inbound) *mark {
-	if a.reactor == nil || !a.set.AckScope.holds(in) {
+	if a.reactor == nil || !markable(in) {
 		return nil
 	}
-	return &mark{a: a, to: in.Address, id: in.ID}
+	return &mark{a: a, to: in.Address, id: in.ID, staged: a.set.AckScope.holds(in)}
 }
 
 // stages of a message.
@@ -78,7 +80,7 @@ func (a *account) emoji(g stage) (emoji string, keep bool) {
 
 // stage shows what became of the turn's message.
 func (t *Turn) stage(g stage) {
-	if t.mark == nil {
+	if t.mark == nil || !t.mark.staged {
 		return
 	}
 	if emoji, keep := t.a.emoji(g); !keep {
@@ -88,7 +90,7 @@ func (t *Turn) stage(g stage) {
 
 // typingSign shows by a reaction that the bot works, where it cannot be shown otherwise.
 func (t *Turn) typingSign(on bool) {
-	if t.mark == nil || t.a.set.TypingReaction == "" || !t.a.set.Typing {
+	if t.mark == nil || t.a.set.TypingReaction == "" || !t.a.set.Typing.wanted() {
 		return
 	}
 	emoji := ""

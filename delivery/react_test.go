@@ -220,7 +220,7 @@ func TestReactionBudget(t *testing.T) {
 
 // TestTypingReaction: it stands for the typing sign where there is none, or none in this place.
 func TestTypingReaction(t *testing.T) {
-	set := Settings{Typing: true, TypingReaction: "⏳"}
+	set := Settings{Typing: TypingInstant, TypingReaction: "⏳"}
 	refused := func(f *platform) { f.onTyping = func(context.Context) error { return refusal(channels.Refused) } }
 	for _, c := range []struct {
 		name    string
@@ -230,11 +230,13 @@ func TestTypingReaction(t *testing.T) {
 	}{
 		{"typing works", set, nil, nil},
 		{"typing is refused", set, refused, []string{"react ⏳", "unreact ⏳"}},
+		{"typing is refused, no other signs", Settings{Typing: TypingInstant, TypingReaction: "⏳", AckReaction: "👋", AckScope: ScopeOff}, refused, []string{"react ⏳", "unreact ⏳"}},
 		{"no sign is wanted", Settings{TypingReaction: "⏳"}, refused, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, c.set, c.prepare, func(w *world) {
 				m := mention("m1")
+				m.Mentioned = c.set.AckScope == "" // what ackReactionScope says is about other reactions
 				turn := w.s.Begin(m.Address, m, "t1")
 				turn.Notify(fallback)
 				w.pass(20 * time.Second)

@@ -200,7 +200,7 @@ func TestCrashWithPreview(t *testing.T) {
 // TestShutdown: a call that has begun may end within the grace time; nothing new begins, and what
 // was not sent is sent by the next process.
 func TestShutdown(t *testing.T) {
-	bubble(t, Settings{Typing: true}, func(f *platform) { f.traits.TextLimit = 30 }, func(w *world) {
+	bubble(t, Settings{Typing: TypingInstant}, func(f *platform) { f.traits.TextLimit = 30 }, func(w *world) {
 		slow := true
 		w.f.onSend = func(channels.Piece) (bool, error) {
 			if slow {

@@ -47,9 +47,9 @@ type Deps struct {
 	Unknown func(ctx context.Context, o chat.Outbound, restarted bool)
 	// Moved is told that a conversation has a new id. It must be quick. nil = nobody.
 	Moved func(ctx context.Context, from chat.Address, conversation string)
-	// Broken is told that nothing can be said at a destination (the bot was blocked or thrown out,
-	// the place is gone): once, until something arrives there again. It must be quick; a notice that
-	// it sends to the same destination is not answered by another call. nil = nobody.
+	// Broken is told that nothing can be said in a conversation (the bot was blocked or thrown out,
+	// the place is gone): once for all of its threads, until something arrives there again. It must be
+	// quick; a notice that it sends there is not answered by another call. nil = nobody.
 	Broken func(ctx context.Context, to chat.Address, code string)
 	// Speak makes the sound of an answer; nil without an error = it is not to be heard. It is asked
 	// only for classes that Speakable reports, once the text is final and before anything of it is
@@ -78,7 +78,7 @@ type Service struct {
 	lines         map[string]*line
 	turns         map[string]*Turn
 	moved         map[accountKey]map[string]string
-	broken        map[string]bool    // destinations of which Deps.Broken was told
+	broken        map[place]*breakage
 	streams       map[string]growing // by turn: native streams that are not stopped
 	conversations map[place]*conversation
 	marks         []*mark                 // messages whose reactions are to be changed
@@ -100,7 +100,7 @@ func New(ctx context.Context, deps Deps) (*Service, error) {
 	return &Service{
 		store: store, clock: deps.Clock, log: deps.Log, deps: deps, began: deps.Clock.Now(),
 		accounts: map[accountKey]*account{}, lines: map[string]*line{}, turns: map[string]*Turn{},
-		moved: map[accountKey]map[string]string{}, broken: map[string]bool{}, streams: map[string]growing{},
+		moved: map[accountKey]map[string]string{}, broken: map[place]*breakage{}, streams: map[string]growing{},
 		conversations: map[place]*conversation{},
 		wake:          make(chan struct{}), idle: make(chan struct{}), sweepAt: leastSweep,
 	}, nil

@@ -15,19 +15,42 @@ type Settings struct {
 	// NativeStream is `streaming.nativeTransport`: a preview grows on the platform's side where the
 	// channel is a channels.Streamer. It needs Previews.
 	NativeStream bool
-	Typing       bool // `typingMode` other than never; needs a channel that can show it
-	TextLimit    int  // `textChunkLimit`, UTF-16 units; 0 = the channel's own limit, which always binds
-	Newline      bool // `streaming.chunkMode: newline`
+	Typing       Typing // `typingMode`; needs a channel that can show it
+	TextLimit    int    // `textChunkLimit`, UTF-16 units; 0 = the channel's own limit, which always binds
+	Newline      bool   // `streaming.chunkMode: newline`
 
 	// AckReaction is put on a message that is being worked on, and taken away when its turn has
 	// ended; "" = none. It and the reactions below need a channel that is a channels.Reactor.
 	AckReaction string
-	// AckScope says on which messages reactions are put.
+	// AckScope says on which messages AckReaction and StatusReactions are put.
 	AckScope Scope
 	// StatusReactions replace each other on the message while its turn goes on.
 	StatusReactions StatusReactions
-	// TypingReaction stands for the typing sign where Typing is wanted and the channel has none.
+	// TypingReaction stands for the typing sign where one is wanted and the channel has none.
 	TypingReaction string
+}
+
+// Typing is `typingMode`: from when on people see that the bot works on a message.
+type Typing string
+
+// The values of Typing. The zero Typing is TypingNever.
+const (
+	TypingNever    Typing = "never"
+	TypingInstant  Typing = "instant"  // from Begin on
+	TypingThinking Typing = "thinking" // from Turn.Working on
+	TypingMessage  Typing = "message"  // from the first visible text on
+)
+
+// wanted reports whether there is to be a sign at all.
+func (t Typing) wanted() bool { return t != "" && t != TypingNever }
+
+// Validate reports an unknown value.
+func (t Typing) Validate() error {
+	switch t {
+	case "", TypingNever, TypingInstant, TypingThinking, TypingMessage:
+		return nil
+	}
+	return fmt.Errorf("typingMode: %q is none of never, instant, thinking, message", string(t))
 }
 
 // StatusReactions are the emojis for what becomes of a message; an empty one shows nothing of its
@@ -55,10 +78,12 @@ func (s Scope) Validate() error {
 	return fmt.Errorf("ackReactionScope: %q is none of group-mentions, direct, group-all, all, off", string(s))
 }
 
-// holds reports whether a message is in the scope. The reply to an interaction has no message to
-// react to.
+// markable reports whether a message can carry reactions. The reply to an interaction has none to react to.
+func markable(in *chat.Inbound) bool { return in != nil && in.ID != "" && in.Via == "" }
+
+// holds reports whether a message is in the scope.
 func (s Scope) holds(in *chat.Inbound) bool {
-	if in == nil || in.ID == "" || in.Via != "" {
+	if !markable(in) {
 		return false
 	}
 	direct := in.Address.Kind == chat.Direct
@@ -84,6 +109,9 @@ func (s Settings) Validate() error {
 		if err := m.Validate(); err != nil {
 			return fmt.Errorf("replyToModeByChatType.%s: %w", kind, err)
 		}
+	}
+	if err := s.Typing.Validate(); err != nil {
+		return err
 	}
 	return s.AckScope.Validate()
 }

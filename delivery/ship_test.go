@@ -431,7 +431,7 @@ func TestRefillOverlooksNothing(t *testing.T) {
 
 // TestOutboxUnreadable: while the database cannot be read nothing is lost and nothing overtakes.
 func TestOutboxUnreadable(t *testing.T) {
-	bubble(t, Settings{Typing: true}, nil, func(w *world) {
+	bubble(t, Settings{Typing: TypingInstant}, nil, func(w *world) {
 		rename := func(from, to string) {
 			if _, err := w.db.Writer().ExecContext(context.Background(), "ALTER TABLE "+from+" RENAME TO "+to); err != nil {
 				t.Error(err)

@@ -116,7 +116,7 @@ func noFiles(err error) func(channels.Piece) (bool, error) {
 // until the text is there.
 func TestSpokenAnswerKeepsItsPreview(t *testing.T) {
 	v := &voice{}
-	bubbleWith(t, Settings{Previews: true, Typing: true, ReplyTo: ModeFirst}, v.use, nil, func(w *world) {
+	bubbleWith(t, Settings{Previews: true, Typing: TypingInstant, ReplyTo: ModeFirst}, v.use, nil, func(w *world) {
 		v.do = func(context.Context) (*chat.Attachment, error) {
 			slowly(20 * time.Second)
 			return &chat.Attachment{Name: "voice.ogg"}, nil

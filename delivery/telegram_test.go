@@ -75,7 +75,7 @@ func start(t *testing.T, srv *emulator.Server, path string, turn func(*bot, inbo
 			return inbound.Answer(state), err
 		},
 	}))
-	set := delivery.Settings{ReplyTo: delivery.ModeFirst, Previews: true, Typing: true}
+	set := delivery.Settings{ReplyTo: delivery.ModeFirst, Previews: true, Typing: delivery.TypingInstant}
 	for _, err := range []error{b.delivery.Register(b.telegram, set), b.delivery.Recover(ctx), b.inbound.Recover(ctx)} {
 		if err != nil {
 			t.Fatal(err)

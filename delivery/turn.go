@@ -25,9 +25,8 @@ type Turn struct {
 	via     string // the interaction it answers; "" = none
 	batched bool   // it answers several merged messages
 	began   time.Time
-	slot    *Slot         // belongs to the destination's goroutine
-	mark    *mark         // the reactions to the message; nil = none
-	typed   chan struct{} // closed when the typing sign has ended; nil = there is none
+	slot    *Slot // belongs to the destination's goroutine
+	mark    *mark // the reactions to the message; nil = none
 
 	mu        sync.Mutex
 	text      strings.Builder // visible output of the candidate that speaks now
@@ -35,10 +34,12 @@ type Turn struct {
 	over      bool            // Finish or Cancel was called
 	final     int             // the Seq of the answer, once over
 	committed bool
-	working   bool   // Working was called
-	seen      bool   // something of the answer is visible
-	silent    bool   // the typing sign is not wanted any more
-	endTyping func() // ends it
+	working   bool          // Working was called
+	seen      bool          // something of the answer is visible
+	silent    bool          // the typing sign is not wanted any more
+	signed    bool          // it was begun
+	endTyping func()        // ends it
+	typed     chan struct{} // closed when it has ended; nil = there is none
 	preview   preview
 	timer     *clock.Timer
 	dueAt     time.Time // of timer
@@ -46,8 +47,8 @@ type Turn struct {
 }
 
 // Begin opens the way out of a turn that answers in, or that nobody asked for (in == nil). It
-// starts the typing sign and the reactions; call it when the message is queued, not when its turn
-// begins (spec/chat.md §1.4). Every Turn ends with Finish or Cancel. turnID is stable over restarts.
+// starts the reactions and, as Settings.Typing has it, the typing sign; call it when the message is
+// queued, not when its turn begins (spec/chat.md §1.4). Every Turn ends with Finish or Cancel. turnID is stable over restarts.
 func (s *Service) Begin(to chat.Address, in *chat.Inbound, turnID string) *Turn {
 	t := &Turn{s: s, id: turnID, to: to, began: s.clock.Now()}
 	if in != nil {
@@ -64,16 +65,12 @@ func (s *Service) Begin(to chat.Address, in *chat.Inbound, turnID string) *Turn 
 	t.preview.off = !a.previews() || t.via != "" // what an interaction is answered with cannot be edited
 	t.mark = newMark(a, in)
 	t.stage(stageQueued)
-	if a.typer == nil {
-		t.typingSign(true)
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.turns[turnID] = t
-	if a.typer != nil && !s.stopped {
-		t.typed = make(chan struct{})
-		s.spawn(t.typing)
-	}
+	s.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.signs(TypingInstant)
 	return t
 }
 
@@ -90,6 +87,7 @@ func (t *Turn) works() {
 	if !t.working && !t.over {
 		t.working = true
 		t.stage(stageWorking)
+		t.signs(TypingThinking)
 	}
 }
 
@@ -104,6 +102,9 @@ func (t *Turn) Stream(text string) {
 		return
 	}
 	t.works()
+	if strings.TrimSpace(text) != "" {
+		t.signs(TypingMessage)
+	}
 	t.text.WriteString(text)
 	if t.first.IsZero() {
 		t.first = t.s.clock.Now()

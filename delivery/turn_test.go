@@ -484,7 +484,7 @@ func TestFinishOnce(t *testing.T) {
 
 // TestTyping: the sign is repeated before it fades, and ends with the answer.
 func TestTyping(t *testing.T) {
-	bubble(t, Settings{Typing: true}, nil, func(w *world) {
+	bubble(t, Settings{Typing: TypingInstant}, nil, func(w *world) {
 		turn := w.s.Begin(home, question, "t1")
 		turn.Notify(fallback)
 		w.pass(10 * time.Second)

@@ -19,6 +19,24 @@ const (
 // errQuietLate is why the answer does not wait for the typing sign any longer.
 var errQuietLate = errors.New("the typing sign is not taken back in time")
 
+// signs begins the sign of work if this is the moment for it; t.mu is held.
+func (t *Turn) signs(from Typing) {
+	if t.a == nil || t.a.set.Typing != from || t.signed || t.silent {
+		return
+	}
+	t.signed = true
+	if t.a.typer == nil {
+		t.typingSign(true)
+		return
+	}
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if !t.s.stopped {
+		t.typed = make(chan struct{})
+		t.s.spawn(t.typing)
+	}
+}
+
 // typing shows that the bot works until the turn ends, and takes the sign back where that is
 // possible. It is best effort.
 func (t *Turn) typing(ctx context.Context) {
@@ -97,10 +115,13 @@ func (t *Turn) hush() {
 // may come behind the answer.
 func (t *Turn) quiet(ctx context.Context) {
 	t.hush()
-	if t.typed == nil {
+	t.mu.Lock()
+	typed := t.typed
+	t.mu.Unlock()
+	if typed == nil {
 		return
 	}
 	patience, cancel := t.s.clock.WithTimeout(ctx, quietTime, errQuietLate)
 	defer cancel()
-	_ = t.s.clock.Await(patience, t.typed)
+	_ = t.s.clock.Await(patience, typed)
 }

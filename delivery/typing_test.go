@@ -33,7 +33,7 @@ func TestTypingEnds(t *testing.T) {
 	for end, finish := range ends {
 		for way, x := range ways {
 			t.Run(end+", "+way, func(t *testing.T) {
-				bubble(t, Settings{Typing: true}, func(f *platform) { f.onTyping = x.typing }, func(w *world) {
+				bubble(t, Settings{Typing: TypingInstant}, func(f *platform) { f.onTyping = x.typing }, func(w *world) {
 					turn := w.s.Begin(home, question, "t1")
 					w.pass(20 * time.Second)
 					turn.Restart()
@@ -79,13 +79,60 @@ func (w *world) checkTyping(ended time.Time, quiet int) {
 
 // TestTypingIsTakenBackBeforeTheAnswer: what people see last is the answer.
 func TestTypingIsTakenBackBeforeTheAnswer(t *testing.T) {
-	bubble(t, Settings{Typing: true}, nil, func(w *world) {
+	bubble(t, Settings{Typing: TypingInstant}, nil, func(w *world) {
 		turn := w.s.Begin(home, question, "t1")
 		w.pass(time.Second)
 		w.finish(turn, answer("Paris."))
 		w.pass(0)
 		if got := w.f.calls; !slices.Equal(got, []string{"typing", "quiet", "send"}) {
 			t.Errorf("calls %q", got)
+		}
+	})
+}
+
+// TestTypingModes: from when on the sign is shown.
+func TestTypingModes(t *testing.T) {
+	for mode, want := range map[Typing][4]int{ // signs after: arrival, work, blanks, words
+		"":             {0, 0, 0, 0},
+		TypingNever:    {0, 0, 0, 0},
+		TypingInstant:  {1, 2, 3, 4},
+		TypingThinking: {0, 1, 2, 3},
+		TypingMessage:  {0, 0, 0, 1},
+	} {
+		t.Run(string(mode), func(t *testing.T) {
+			bubble(t, Settings{Typing: mode}, nil, func(w *world) {
+				turn := w.s.Begin(home, question, "t1")
+				for i, step := range []func(){func() {}, turn.Working, func() { turn.Stream(" ") }, func() { turn.Stream("Paris.") }} {
+					step()
+					w.pass(3900 * time.Millisecond)
+					if n := w.f.count("typing"); n != want[i] {
+						t.Errorf("step %d: %d signs, want %d", i, n, want[i])
+					}
+				}
+				w.finish(turn, answer("Paris."))
+				w.pass(time.Minute)
+				if n := w.f.count("typing"); n != want[3] {
+					t.Errorf("%d signs in the end", n)
+				}
+			})
+		})
+	}
+	if err := (Settings{Typing: "always"}).Validate(); err == nil {
+		t.Error("an unknown mode is valid")
+	}
+}
+
+// TestNoTypingBehindTheAnswer: a sign that would begin with the first words does not begin when the
+// answer is there already.
+func TestNoTypingBehindTheAnswer(t *testing.T) {
+	bubble(t, Settings{Typing: TypingMessage}, nil, func(w *world) {
+		turn := w.s.Begin(home, question, "t1")
+		w.finish(turn, answer("Paris."))
+		turn.Working()
+		turn.Stream("Paris.")
+		w.pass(time.Minute)
+		if n := w.f.count("typing"); n != 0 {
+			t.Errorf("%d signs", n)
 		}
 	})
 }

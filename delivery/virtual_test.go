@@ -35,7 +35,7 @@ func TestVirtualClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Register(f, Settings{Previews: true, Typing: true}); err != nil {
+	if err := s.Register(f, Settings{Previews: true, Typing: TypingInstant}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

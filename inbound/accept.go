@@ -138,7 +138,6 @@ func (p *Pipeline) entry(m chat.Inbound, command bool) entry {
 		e.m.Address.Thread = m.ID
 	}
 	e.history = *rules.access.HistoryLimit > 0
-	e.thread = rules.access.ImplicitThread && e.m.Address.Thread != ""
 	return e
 }
 

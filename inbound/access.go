@@ -33,10 +33,12 @@ const (
 // without the channel's name in front ("telegram:123"); names never match (spec/chat.md §2.2). In a
 // list of senders, "accessGroup:<name>" stands for the ids of Config.AccessGroups.
 type Access struct {
-	DMPolicy       string   `yaml:"dmPolicy"`       // default pairing
-	AllowFrom      []string `yaml:"allowFrom"`      // direct messages
-	GroupPolicy    string   `yaml:"groupPolicy"`    // default allowlist; no pairing
-	GroupAllowFrom []string `yaml:"groupAllowFrom"` // who may trigger in groups; nil = AllowFrom
+	DMPolicy    string   `yaml:"dmPolicy"`    // default pairing
+	AllowFrom   []string `yaml:"allowFrom"`   // direct messages
+	GroupPolicy string   `yaml:"groupPolicy"` // default allowlist; no pairing
+	// GroupAllowFrom are those who may trigger in groups, under every policy; nil = AllowFrom, and under
+	// the open policy everybody.
+	GroupAllowFrom []string `yaml:"groupAllowFrom"`
 	// Groups are the conversations that have an entry, by id; "*" is the entry of the others. Under
 	// the allowlist policy a group without an entry is refused. A thread has its parent's entry.
 	Groups map[string]Group `yaml:"groups"`

@@ -28,6 +28,55 @@ func compile(t interface{ Fatal(...any) }, a Access) *Rules {
 	return &Rules{a.WithDefaults(), patterns}
 }
 
+// TestGroupSendersUnderEveryPolicy: a list of senders that is there binds, also where every group is
+// open; the one for direct messages is none of that kind.
+func TestGroupSendersUnderEveryPolicy(t *testing.T) {
+	for _, c := range []struct {
+		access Access
+		sender string
+		want   Reason
+	}{
+		{Access{GroupPolicy: PolicyOpen}, "1", ReasonOpen},
+		{Access{GroupPolicy: PolicyOpen, AllowFrom: []string{"7"}}, "1", ReasonOpen},
+		{Access{GroupPolicy: PolicyOpen, GroupAllowFrom: []string{"7"}}, "7", ReasonListed},
+		{Access{GroupPolicy: PolicyOpen, GroupAllowFrom: []string{"7"}}, "1", ReasonSender},
+		{Access{GroupPolicy: PolicyOpen, GroupAllowFrom: []string{"7"}, Groups: map[string]Group{"g": {}}}, "1", ReasonSender},
+		{Access{GroupPolicy: PolicyOpen, GroupAllowFrom: []string{"7"}, Groups: map[string]Group{"g": {AllowFrom: []string{"1"}}}}, "1", ReasonListed},
+		{Access{GroupPolicy: PolicyOpen, GroupAllowFrom: []string{"*"}}, "1", ReasonListed},
+		{Access{GroupPolicy: PolicyOpen, GroupAllowFrom: []string{}}, "1", ReasonSender},
+	} {
+		if got := compile(t, c.access).Decide(inGroup("g", c.sender), Standing{}); got.Reason != c.want || (got.Verdict == Admit) != (c.want != ReasonSender) {
+			t.Errorf("%+v, %s: %+v", c.access, c.sender, got)
+		}
+	}
+}
+
+// TestInTheNameOfAChat: who is behind such a message is not known, so only the id itself lets it in.
+func TestInTheNameOfAChat(t *testing.T) {
+	listed, everybody := []string{"7"}, []string{"*"}
+	for _, c := range []struct {
+		access Access
+		in     func(sender string) chat.Inbound
+		admit  bool
+	}{
+		{Access{GroupPolicy: PolicyOpen}, func(s string) chat.Inbound { return inGroup("g", s) }, false},
+		{Access{GroupPolicy: PolicyOpen, AllowFrom: listed}, func(s string) chat.Inbound { return inGroup("g", s) }, true},
+		{Access{GroupAllowFrom: everybody, Groups: map[string]Group{"*": {}}}, func(s string) chat.Inbound { return inGroup("g", s) }, false},
+		{Access{GroupAllowFrom: listed, Groups: map[string]Group{"*": {}}}, func(s string) chat.Inbound { return inGroup("g", s) }, true},
+		{Access{Groups: map[string]Group{"g": {AllowFrom: []string{"*", "7"}}}}, func(s string) chat.Inbound { return inGroup("g", s) }, true},
+		{Access{GroupAllowFrom: listed}, func(s string) chat.Inbound { return inGroup("g", s) }, false}, // the group has no entry
+		{Access{DMPolicy: PolicyOpen, AllowFrom: everybody}, direct, false},
+		{Access{}, direct, false},
+		{Access{AllowFrom: listed}, direct, true},
+	} {
+		m := c.in("7")
+		m.Sender.Anonymous = true
+		if got := compile(t, c.access).Decide(m, Standing{Approved: true}); (got.Verdict == Admit) != c.admit || got.Verdict == Pair {
+			t.Errorf("%+v: %+v", c.access, got)
+		}
+	}
+}
+
 // TestDirect is the decision order of spec/chat.md §2.2.
 func TestDirect(t *testing.T) {
 	list := []string{"7", "telegram:8", " 9 ", "slack:10"}

@@ -28,6 +28,8 @@ type Config struct {
 	MaxAge time.Duration
 	// Debounce joins messages that a person sends one after the other.
 	Debounce Debounce
+	// Loops ends conversations with other bots; zero = DefaultLoops.
+	Loops Loops
 }
 
 // Defaults of catching up.
@@ -86,7 +88,10 @@ func (c Config) compile() (*settings, error) {
 	if s.MaxAge == 0 {
 		s.MaxAge = DefaultMaxAge
 	}
-	errs := []error{validateGroups(c.AccessGroups), c.Debounce.validate()}
+	if s.Loops == (Loops{}) {
+		s.Loops = DefaultLoops()
+	}
+	errs := []error{validateGroups(c.AccessGroups), c.Debounce.validate(), s.Loops.validate()}
 	for k, a := range c.Access {
 		r, err := a.Compile(c.AccessGroups)
 		if err != nil {

@@ -108,6 +108,7 @@ func renewed(rows []inbounddb.Row) (inbounddb.Row, error) {
 	for _, r := range rows {
 		lines = append(lines, readStored(r.History)...)
 	}
+	m.In.At = time.Now() // as a new one: its age begins again
 	payload, err := json.Marshal(m.In)
 	if err != nil {
 		return row, err

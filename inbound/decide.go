@@ -31,7 +31,7 @@ const (
 	ReasonApproved     Reason = "approved" // by pairing
 	ReasonStranger     Reason = "stranger"
 	ReasonBot          Reason = "bot"
-	ReasonAnonymous    Reason = "anonymous" // no sender id
+	ReasonAnonymous    Reason = "anonymous" // no sender id, or the id of a chat that is not listed itself
 	ReasonDisabled     Reason = "disabled"
 	ReasonGroup        Reason = "group_not_listed"
 	ReasonSender       Reason = "sender_not_listed"
@@ -45,6 +45,9 @@ type Standing struct {
 	// Participates tells that the bot has answered in the thread. It makes a mention superfluous and
 	// gives no rights.
 	Participates bool
+	// Former are the ids that the conversation had before, the latest first: the entry of one of them
+	// holds where its present id has none.
+	Former []string
 }
 
 // Decision is a verdict with its reason.
@@ -77,7 +80,7 @@ func (a Access) Compile(groups map[string][]string) (*Rules, error) {
 // Decide says what becomes of a message (spec/chat.md §2.2). It is pure.
 func (r *Rules) Decide(m chat.Inbound, s Standing) Decision {
 	if m.Sender.Bot {
-		s = Standing{} // pairing and ownership are for people, and threads must not keep bots talking
+		s = Standing{Former: s.Former} // pairing and ownership are for people, and threads must not keep bots talking
 	}
 	switch {
 	case m.Sender.Local:
@@ -110,6 +113,8 @@ func (r *Rules) direct(m chat.Inbound, s Standing) Decision {
 		return Decision{Reason: ReasonDisabled}
 	case lists(a.AllowFrom, m):
 		return admit(ReasonListed)
+	case m.Sender.Anonymous:
+		return Decision{Reason: ReasonAnonymous}
 	case everybody:
 		return admit(ReasonOpen)
 	case s.Owner:
@@ -123,16 +128,20 @@ func (r *Rules) direct(m chat.Inbound, s Standing) Decision {
 }
 
 // group: policy, entry of the conversation and sender list must all pass. Neither pairing nor being
-// an owner nor a reply to the bot gives rights in a group.
+// an owner nor a reply to the bot gives rights in a group. Who writes in the name of a chat is one that
+// nobody knows, so only the chat's own id lets that in.
 func (r *Rules) group(m chat.Inbound, s Standing) Decision {
 	a := &r.access
-	p := a.place(m)
+	p := a.place(m, s.Former)
+	listed := lists(p.senders, m)
 	switch {
 	case a.GroupPolicy == PolicyDisabled || p.disabled:
 		return Decision{Reason: ReasonDisabled}
 	case p.closed || a.GroupPolicy != PolicyOpen && !p.listed:
 		return Decision{Reason: ReasonGroup}
-	case p.bound && !lists(p.senders, m) && !slices.Contains(p.senders, anyone) && !hasRole(p.roles, m):
+	case m.Sender.Anonymous && !listed:
+		return Decision{Reason: ReasonAnonymous}
+	case p.bound && !listed && !slices.Contains(p.senders, anyone) && !hasRole(p.roles, m):
 		return Decision{Reason: ReasonSender}
 	}
 	d := Decision{Verdict: Admit, Reason: ReasonListed, NeedsMention: p.mention}
@@ -154,8 +163,8 @@ type place struct {
 }
 
 // place gathers the entries of a conversation, of its space and of the account; the narrowest counts.
-func (a *Access) place(m chat.Inbound) place {
-	p := place{mention: true, bound: a.GroupPolicy == PolicyAllowlist, senders: a.GroupAllowFrom}
+func (a *Access) place(m chat.Inbound, former []string) place {
+	p := place{mention: true, bound: a.GroupPolicy == PolicyAllowlist || a.GroupAllowFrom != nil, senders: a.GroupAllowFrom}
 	if p.senders == nil {
 		p.senders = a.AllowFrom
 	}
@@ -163,13 +172,13 @@ func (a *Access) place(m chat.Inbound) place {
 		p.mention = *a.RequireMention
 	}
 	if m.Space == "" || len(a.Spaces) == 0 {
-		p.narrow(pick(a.Groups, m.Address.Conversation))
+		p.narrow(pick(a.Groups, m.Address.Conversation, former...))
 		return p
 	}
 	space, listed := pick(a.Spaces, m.Space)
 	p.narrow(space.Group, listed)
 	if space.Groups != nil {
-		g, ok := pick(space.Groups, m.Address.Conversation)
+		g, ok := pick(space.Groups, m.Address.Conversation, former...)
 		p.narrow(g, ok)
 		p.closed = !ok
 	}
@@ -188,12 +197,14 @@ func (p *place) narrow(g Group, listed bool) {
 	}
 }
 
-// pick returns the entry of an id, else that of the others.
-func pick[T any](entries map[string]T, id string) (T, bool) {
-	e, ok := entries[id]
-	if !ok {
-		e, ok = entries[anyone]
+// pick returns the entry of an id, else that of one it had before, else that of the others.
+func pick[T any](entries map[string]T, id string, former ...string) (T, bool) {
+	for _, id := range append([]string{id}, former...) {
+		if e, ok := entries[id]; ok {
+			return e, true
+		}
 	}
+	e, ok := entries[anyone]
 	return e, ok
 }
 

@@ -55,7 +55,6 @@ type entry struct {
 	from    chat.Address // where it was written; m.Address is where it is answered
 	lead    int64        // the group that it may join, 0 = none
 	history bool         // it takes what was overheard before it
-	thread  bool         // the bot participates in its thread from now on
 }
 
 // added is what became of an entry.
@@ -122,15 +121,10 @@ func (e entry) leaveMarks(ctx context.Context, q *inbounddb.Queries, now time.Ti
 	if err := q.PutMark(ctx, markOf(e.m, e.from, now)); err != nil {
 		return err
 	}
-	if e.m.Address != e.from {
-		if err := q.PutMark(ctx, markOf(e.m, e.m.Address, now)); err != nil {
-			return err
-		}
-	}
-	if !e.thread {
+	if e.m.Address == e.from {
 		return nil
 	}
-	return q.PutParticipation(ctx, placeOf(e.m.Address), now.UnixMilli())
+	return q.PutMark(ctx, markOf(e.m, e.m.Address, now))
 }
 
 // remember keeps the keys of an event of which nothing else is kept.

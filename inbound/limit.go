@@ -62,7 +62,7 @@ func (p *Pipeline) withinPace(ctx context.Context, m chat.Inbound, now time.Time
 	case m.Sender.Local:
 		return true, ""
 	case m.Sender.Bot:
-		ok, reason = p.loops.admit(sender, now), "bot_loop"
+		ok, reason = p.loops.admit(sender, p.settings.Load().Loops, now), "bot_loop"
 	default:
 		var tell bool
 		ok, tell = p.pace.admit(sender, m.At)

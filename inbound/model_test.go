@@ -59,7 +59,7 @@ func TestEveryMessageOnce(t *testing.T) {
 			w := &world{t: t, path: filepath.Join(dir, fmt.Sprint(run)), sent: map[string]chat.Outbound{}, answers: map[string]Answer{}}
 			rules := open
 			rules.SeedThreads = rapid.Bool().Draw(rt, "seed")
-			w.cfg = Config{Access: map[Account]Access{{Channel: "telegram", Name: "open"}: rules}}
+			w.cfg = Config{MaxAge: 7 * 24 * time.Hour, Access: map[Account]Access{{Channel: "telegram", Name: "open"}: rules}}
 			if rapid.Bool().Draw(rt, "debounce") {
 				w.cfg.Debounce.Window = time.Second
 			}

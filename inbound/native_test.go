@@ -128,7 +128,7 @@ func TestBotLoop(t *testing.T) {
 			}
 			w.pass(time.Second)
 		}
-		if heard != loopEvents || !beep("C") {
+		if heard != DefaultLoops().Events || !beep("C") {
 			t.Errorf("heard %d times", heard)
 		}
 		w.pass(5 * time.Second)
@@ -152,6 +152,43 @@ func TestBotLoop(t *testing.T) {
 			t.Error("a bot that does not name this one is context")
 		}
 	})
+}
+
+// TestBotLoopAsConfigured: the bounds are those of the configuration, from a reload on.
+func TestBotLoopAsConfigured(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rules(func(a *Access) { a.AllowBots = BotsAlways })
+		w.cfg.Loops = Loops{Events: 3, Window: 10 * time.Second, Cooldown: time.Hour}
+		w.reload()
+		n := 0
+		heard := func(times int, every time.Duration) int {
+			before := len(w.handled)
+			for range times {
+				n++
+				m := mention(n, "B", "beep")
+				m.Sender.Bot = true
+				w.accept(m)
+				w.pass(every)
+			}
+			return len(w.handled) - before
+		}
+		if got := heard(10, time.Second); got != 3 {
+			t.Errorf("heard %d times", got)
+		}
+		w.pass(30 * time.Minute)
+		if got := heard(1, time.Second); got != 0 {
+			t.Error("heard within the cooldown")
+		}
+		w.pass(30 * time.Minute)
+		if got := heard(10, 6*time.Second); got != 10 {
+			t.Errorf("a slow bot is heard %d times", got)
+		}
+	})
+	for _, l := range []Loops{{Events: -1, Window: time.Minute, Cooldown: time.Minute}, {Events: 5, Cooldown: time.Minute}, {Events: 5, Window: time.Minute}} {
+		if err := (Config{Loops: l}).Validate(); err == nil {
+			t.Errorf("%+v is valid", l)
+		}
+	}
 }
 
 // TestDeadLetters: a message that was given up is listed, and gets another try as a new one.

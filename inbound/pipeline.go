@@ -57,6 +57,7 @@ type Pipeline struct {
 	pace      *pace
 	loops     *loops
 	gaps      *gaps
+	moves     *moves
 	collect   *collector
 	recovered atomic.Bool
 	closed    atomic.Bool
@@ -72,6 +73,9 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Pipeline, error) {
 	p := &Pipeline{
 		journal: &journal{deps.DB, q}, pairing: &Pairing{deps.DB, q},
 		log: deps.Log, deps: deps, recent: newRecent(), pace: newPace(), loops: newLoops(), gaps: newGaps(),
+	}
+	if p.moves, err = readMoves(ctx, q); err != nil {
+		return nil, err
 	}
 	p.collect = newCollector(deps.Log, p.hand)
 	return p, p.Reload(cfg)
@@ -148,17 +152,20 @@ func (p *Pipeline) isCommand(text string) bool {
 // rules returns the rules of an account, nil = none.
 func (p *Pipeline) rules(to chat.Address) *Rules { return p.settings.Load().rulesOf(to) }
 
-// standing looks up what the store knows of a sender. Local senders and bots are in no list.
+// standing looks up what the store knows of a sender and of where the message was written. Local
+// senders and bots are in no list.
 func (p *Pipeline) standing(ctx context.Context, m chat.Inbound) (Standing, error) {
+	former := p.moves.former(m.Address)
 	if m.Sender.Local || m.Sender.Bot || m.Sender.ID == "" {
-		return Standing{}, nil
+		return Standing{Former: former}, nil
 	}
 	stored, err := p.journal.q.Standing(ctx, placeOf(m.Address), m.Sender.ID, time.Now().Add(-participatesFor).UnixMilli())
 	if err != nil {
 		return Standing{}, fmt.Errorf("looking up a sender: %w", err)
 	}
-	stored.Owner = stored.Owner || p.settings.Load().owner(m)
-	return Standing(stored), nil
+	return Standing{
+		Owner: stored.Owner || p.settings.Load().owner(m), Approved: stored.Approved, Participates: stored.Participates, Former: former,
+	}, nil
 }
 
 func isOwner(m chat.Inbound, s Standing) bool { return m.Sender.Local || s.Owner }

@@ -78,19 +78,31 @@ func (p *Pipeline) recover(ctx context.Context, rows []inbounddb.Row) error {
 			return err
 		}
 	}
-	age := time.Since(time.UnixMilli(first.ReceivedAt))
 	switch {
 	case answer == AnswerSent:
+		if err := p.Participated(ctx, seq); err != nil {
+			return err
+		}
 		return p.Done(ctx, seq)
 	case answer == AnswerUnknown:
 		return p.apologise(ctx, m, "the answer was perhaps sent")
-	case age > p.settings.Load().catchUp(m.In.Address).MaxAge:
+	case age(m.In, first) > p.settings.Load().catchUp(m.In.Address).MaxAge:
 		return p.apologise(ctx, m, "too old")
 	case m.Attempts > maxContinuations:
 		return p.apologise(ctx, m, "interrupted too often")
 	}
 	p.log.Info("message taken up again", "channel", m.In.Address.Channel, "seq", seq, "attempts", m.Attempts)
 	return p.takeUp(ctx, m, len(rows))
+}
+
+// age is how long ago a message was written, or came if that is longer: a platform may have held it back
+// for a while.
+func age(m chat.Inbound, row inbounddb.Row) time.Duration {
+	came := time.UnixMilli(row.ReceivedAt)
+	if m.At.Before(came) && !m.At.IsZero() {
+		came = m.At
+	}
+	return time.Since(came)
 }
 
 // takeUp hands a message on that an earlier process left. One that no turn has begun for may still be

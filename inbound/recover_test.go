@@ -68,6 +68,32 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// TestRecoverCountsFromTheWriting: a message that a platform had held back is as old as its author knows
+// it, and one that the operator gives another try is new.
+func TestRecoverCountsFromTheWriting(t *testing.T) {
+	bubble(t, func(w *world) {
+		held := message(1, "hello")
+		held.At = time.Now().Add(-50 * time.Minute)
+		w.accept(held)
+		w.accept(message(2, "hi"))
+		w.pass(15 * time.Minute)
+		w.boot()
+		if got := fmt.Sprint(w.texts()); got != "[hi]" || len(w.order) != 1 || w.order[0].ReplyTo != "1" {
+			t.Fatalf("handled %s, said %+v", got, w.order)
+		}
+		if _, err := w.db.Writer().ExecContext(w.t.Context(), "UPDATE inbound SET state = 'dead' WHERE id = 1"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.p.Resubmit(w.t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		w.boot()
+		if got := fmt.Sprint(w.texts()); got != "[hi hello]" {
+			t.Errorf("handled %s", got)
+		}
+	})
+}
+
 // TestCrashLoop: a message that ends the process each time is given up after three continuations.
 func TestCrashLoop(t *testing.T) {
 	bubble(t, func(w *world) {

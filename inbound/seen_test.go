@@ -136,7 +136,7 @@ func TestGapsAreBounded(t *testing.T) {
 	g, l := newGaps(), newLoops()
 	for n := range 3 * maxGaps {
 		g.admit(fmt.Sprint(n), 1, time.Unix(0, 0))
-		l.admit(fmt.Sprint(n), time.Unix(0, 0))
+		l.admit(fmt.Sprint(n), DefaultLoops(), time.Unix(0, 0))
 	}
 	if len(g.places) > maxGaps || len(l.bots) > maxLoops {
 		t.Errorf("%d places, %d bots", len(g.places), len(l.bots))

@@ -75,10 +75,26 @@ func TestImplicitThread(t *testing.T) {
 			t.Error("a thread of others")
 		}
 		w.accept(mention(10, "1", "hello"))
+		if in(16, "1", "10") {
+			t.Error("a thread where the bot has not answered yet")
+		}
+		seq := w.last().Seq
+		w.dispatch(seq)
+		if err := w.p.Participated(w.t.Context(), seq); err != nil {
+			t.Fatal(err)
+		}
+		w.done(seq)
 		w.boot()
 		w.handled = nil
 		if !in(11, "1", "10") || in(12, "666", "10") || in(13, "1", "99") || in(14, "1", "") {
 			t.Errorf("handled %q", w.texts())
+		}
+		silent := mention(30, "1", "no reply to this")
+		w.accept(silent)
+		w.dispatch(w.last().Seq)
+		w.done(w.last().Seq)
+		if err := w.p.Participated(w.t.Context(), w.last().Seq); err != nil || in(31, "1", "30") {
+			t.Errorf("a turn without an answer, or one that is closed, made a thread the bot's: %v", err)
 		}
 		command := inRoom(20, "1", "/status")
 		command.Address.Thread = "20"
@@ -95,6 +111,23 @@ func TestImplicitThread(t *testing.T) {
 		}
 		if n := w.count("SELECT count(*) FROM thread_participation"); n != 0 {
 			t.Errorf("%d threads", n)
+		}
+	})
+}
+
+// TestThreadAnsweredBeforeACrash: that the answer was sent is found out by the next start.
+func TestThreadAnsweredBeforeACrash(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rules(func(a *Access) { a.SeedThreads, a.ImplicitThread = true, true })
+		w.accept(mention(10, "1", "hello"))
+		w.dispatch(1)
+		w.answers[TurnID(1)] = AnswerSent
+		w.boot()
+		m := inRoom(11, "1", "and then?")
+		m.Address.Thread = "10"
+		w.accept(m)
+		if len(w.handled) != 1 || w.state(1) != "done" {
+			t.Errorf("handled %q, state %s", w.texts(), w.state(1))
 		}
 	})
 }

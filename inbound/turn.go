@@ -129,6 +129,28 @@ func merge(parts []chat.Inbound) chat.Inbound {
 	return capped(m)
 }
 
+// Participated tells, before Done, that the turn of a message said something to people: in its thread
+// they need not name the bot any more (spec/chat.md §2.7). It does nothing for a message that is not open.
+func (p *Pipeline) Participated(ctx context.Context, seq int64) error {
+	ctx = context.WithoutCancel(ctx)
+	rows, err := p.journal.q.Group(ctx, seq, inbounddb.Dispatched)
+	if err != nil {
+		return fmt.Errorf("message %d: %w", seq, err)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	m, err := unpack(rows)
+	rules := p.rules(m.In.Address)
+	if err != nil || rules == nil || !rules.access.ImplicitThread || m.In.Address.Kind == chat.Direct || m.In.Address.Thread == "" {
+		return err
+	}
+	if err := p.journal.q.PutParticipation(ctx, placeOf(m.In.Address), time.Now().UnixMilli()); err != nil {
+		return fmt.Errorf("message %d: %w", seq, err)
+	}
+	return nil
+}
+
 // Done tells that a message is answered: its answer is in the outbox, or there is none to give. It
 // does nothing for a message that is not open.
 func (p *Pipeline) Done(ctx context.Context, seq int64) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy/channels/console"
+	"understudy/channels/telegram"
 	"understudy/channels/web"
 	"understudy/commands"
 	"understudy/config"
@@ -21,6 +22,7 @@ import (
 	"understudy/inbound"
 	"understudy/internal/redact"
 	"understudy/internal/sqlite"
+	"understudy/mcp"
 	"understudy/provider/sim"
 	"understudy/reply"
 	"understudy/session"
@@ -43,8 +45,6 @@ type App struct {
 	watcher *config.Watcher
 	sim     *sim.Sim
 
-	reloading sync.Mutex // held from reading a configuration until it is in use
-
 	db       *sqlite.DB
 	sessions *session.Store
 	auth     stores
@@ -59,13 +59,28 @@ type App struct {
 	control  *gateway.Control // nil when off
 	web      *web.Adapter
 	consoles []*console.Adapter
-	accounts []account
+	roster   roster
+	owners   owners
 
 	phase    atomic.Int32 // phaseStarting, …
 	states   connections
+	polls    *telegram.Tokens
 	work     sync.WaitGroup // commands under way
-	waiting  sync.Map       // turn id → *delivery.Turn, from queueing to the turn's begin
+	running  atomic.Int64   // turns that have begun
+	turns    turns
+	joined   *joined
 	reloaded atomic.Pointer[string]
+	// reloading is held while a configuration takes effect.
+	reloading sync.Mutex
+
+	commanding  sync.Map // event key → *job whose command runs
+	approvals   approvals
+	activations activations
+	mcp         *mcp.Servers
+	speech      *speech
+	restarts    chan struct{} // closed when a restart was asked for
+	unasked
+	leaving sync.Once
 }
 
 // The phases of an App's life.
@@ -82,7 +97,7 @@ func New(ctx context.Context, opts Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{opts: opts, state: cfg.Env.StateDir, started: opts.Clock.Now(), sim: opts.Sim}
+	a := &App{opts: opts, state: cfg.Env.StateDir, started: opts.Clock.Now(), sim: opts.Sim, polls: telegram.NewTokens(), restarts: make(chan struct{})}
 	if a.state == "" {
 		return nil, errNoState
 	}
@@ -129,29 +144,48 @@ func New(ctx context.Context, opts Options) (_ *App, err error) {
 // wire connects the rooms.
 func (a *App) wire(ctx context.Context) error {
 	cfg := a.cfg()
-	a.metrics = gateway.NewMetrics(gateway.MetricsConfig{Channels: channelNames(), Models: refStrings(a.current.Load().known())})
-	a.lanes = session.NewLanes(session.LaneConfig{MaxInteractive: cfg.Agents.Defaults.MaxConcurrent}, a.opts.Clock, a.log)
+	a.metrics = gateway.NewMetrics(gateway.MetricsConfig{
+		Channels: channelNames(), Models: refStrings(a.current.Load().known()), Refresh: a.measure,
+	})
+	a.lanes = session.NewLanes(session.LaneConfig{MaxInteractive: cfg.Agents.Defaults.MaxConcurrent, MaxBackground: cfg.Cron.MaxConcurrentRuns + len(cfg.AgentIDs())}, a.opts.Clock, a.log)
+	if err := a.openPurse(ctx); err != nil {
+		return err
+	}
 	a.failover = failover.New(failover.Deps{
 		Store:    a.auth.failover,
 		Models:   func() failover.Models { return a.current.Load() },
 		Settings: func() *failover.Settings { return a.current.Load().settings },
-		Clock:    a.opts.Clock, Log: a.log, Observer: observer{a.metrics},
+		Clock:    a.opts.Clock, Log: a.log, Observer: observer{a.metrics}, Purse: till{a},
 	})
-	a.commands = commands.New(a.commandDeps())
 	var err error
+	if a.mcp, err = mcp.New(cfg.MCP, mcp.Deps{Log: a.log, Version: a.opts.Version, Transport: a.opts.Tools}); err != nil {
+		return err
+	}
+	if a.speech, err = a.openSpeech(ctx, cfg); err != nil {
+		return err
+	}
+	a.commands = commands.New(a.commandDeps())
 	a.delivery, err = delivery.New(ctx, delivery.Deps{
 		DB: a.db, Clock: a.opts.Clock, Log: a.log, Metrics: counters{a.metrics}, Unknown: a.uncertain, Moved: a.moved,
+		Broken: a.broken, RateLimited: a.metrics.RateLimited, Speak: a.speak,
+		FirstVisible: func(_ string, after time.Duration) { a.metrics.FirstText(after) },
 	})
 	if err != nil {
 		return err
 	}
 	a.reply = reply.New(a.replyDeps())
+	if err := a.openUnasked(ctx); err != nil {
+		return err
+	}
 	a.inbound, err = inbound.New(ctx, a.access(cfg), inbound.Deps{
 		DB: a.db, Log: a.log, Handler: a, Send: a.delivery.Send, Answer: a.answerState,
-		IsCommand: func(text string) bool { _, ok := a.commands.Match(text); return ok },
+		IsCommand: a.isCommand,
 		Status:    a.connection,
 	})
 	if err != nil {
+		return err
+	}
+	if a.joined, err = a.openJoined(ctx); err != nil {
 		return err
 	}
 	if err := a.openChannels(ctx, cfg); err != nil {
@@ -167,7 +201,7 @@ func (a *App) openDoors(cfg *config.Config) error {
 			return err
 		}
 	}
-	if a.opts.Listen == "off" {
+	if a.opts.Listen == listenOff {
 		return nil
 	}
 	door := cfg.Gateway
@@ -179,6 +213,8 @@ func (a *App) openDoors(cfg *config.Config) error {
 		return err
 	}
 	a.gateway.Handle("/api/", gateway.Owner, a.web.Handler())
+	a.gateway.Handle("POST /rpc", gateway.Owner, a.rpc())
+	a.mountWebhooks()
 	return nil
 }
 
@@ -190,6 +226,9 @@ func (a *App) openControl() error {
 	if err != nil {
 		return err
 	}
+	a.channelRoutes(a.control)
+	a.unaskedRoutes(a.control)
+	a.control.Handle("POST "+gateway.RPCRoute, a.rpc())
 	a.control.Handle(console.Route, console.Handler(a.consoles...))
 	a.control.Handle(console.Route+"/", console.Handler(a.consoles...))
 	return nil
@@ -214,11 +253,7 @@ func (a *App) Close() error {
 	if a.control != nil && a.phase.Load() == phaseStarting {
 		errs = append(errs, a.control.Close())
 	}
-	for _, x := range a.accounts {
-		if c, ok := x.adapter.(interface{ Close() }); ok {
-			c.Close()
-		}
-	}
+	a.roster.close()
 	errs = append(errs, a.auth.close())
 	if a.db != nil {
 		errs = append(errs, a.db.Close())

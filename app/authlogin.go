@@ -1,11 +1,8 @@
 package app
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -13,9 +10,6 @@ import (
 	"understudy/authstore/signin"
 	"understudy/llm"
 )
-
-// maxPaste bounds a pasted address, in bytes.
-const maxPaste = 16 << 10
 
 // LoginOptions say who signs in where and how.
 type LoginOptions struct {
@@ -90,23 +84,12 @@ func login(ctx context.Context, std Std, c *signin.Client, lo LoginOptions) (sig
 		return c.Paste(ctx, func(address string) {
 			open(address)
 			fmt.Fprint(std.Out, "Your browser then shows a page that cannot be loaded. Paste its whole address here:\n> ")
-		}, func() (string, error) { return readLine(std.In) })
+		}, func() (string, error) { return readLine(ctx, std.In) })
 	}
 	return c.Browser(ctx, func(address string) {
 		open(address)
 		fmt.Fprintln(std.Out, "I wait here for ten minutes. Is your browser on another machine? Stop this and add --paste.")
 	})
-}
-
-func readLine(in io.Reader) (string, error) {
-	line, err := bufio.NewReader(io.LimitReader(in, maxPaste)).ReadString('\n')
-	if errors.Is(err, io.EOF) && strings.TrimSpace(line) != "" {
-		err = nil
-	}
-	if errors.Is(err, io.EOF) {
-		err = errors.New("nothing was pasted; nothing was changed")
-	}
-	return line, err
 }
 
 // ExportOptions say what `bot auth export` prints.

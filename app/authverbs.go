@@ -1,18 +1,14 @@
 package app
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 
 	"understudy/authstore"
 	"understudy/authstore/imports"
@@ -22,9 +18,6 @@ import (
 	"understudy/internal/secret"
 	"understudy/llm"
 )
-
-// maxSecret bounds a key or token that is read, in bytes.
-const maxSecret = 64 << 10
 
 // NewCredential is what `bot auth add` stores.
 type NewCredential struct{ Agent, Profile, Type, FromEnv string }
@@ -66,7 +59,7 @@ func AuthAdd(ctx context.Context, o Options, std Std, n NewCredential) int {
 	if id.Provider() == "" || id.Name() == "" {
 		return fail(std, fmt.Errorf("%q is not a profile id: write provider:name, for example openai:work", n.Profile))
 	}
-	text, err := readSecret(o, std, n)
+	text, err := readSecret(ctx, o, std, n)
 	if err != nil {
 		return fail(std, err)
 	}
@@ -134,35 +127,6 @@ func newProfile(id llm.ProfileID, kind llm.CredentialKind, text secret.String) (
 		return p, nil
 	}
 	return authstore.Profile{ID: id, Kind: kind, Refresh: text, Expires: time.UnixMilli(1)}, nil
-}
-
-func readSecret(o Options, std Std, n NewCredential) (secret.String, error) {
-	if n.FromEnv != "" {
-		s := secret.New(o.getenv(n.FromEnv))
-		if s.IsZero() {
-			return s, fmt.Errorf("the environment variable %s is not set", n.FromEnv)
-		}
-		return s, nil
-	}
-	var raw []byte
-	var err error
-	if fd := int(std.In.Fd()); term.IsTerminal(fd) {
-		fmt.Fprintf(std.Err, "Secret of %s (it is not shown): ", n.Profile)
-		raw, err = term.ReadPassword(fd)
-		fmt.Fprintln(std.Err)
-	} else {
-		raw, err = io.ReadAll(io.LimitReader(bufio.NewReader(std.In), maxSecret+1))
-	}
-	switch s := secret.New(string(raw)); {
-	case err != nil:
-		return s, err
-	case s.IsZero():
-		return s, errors.New("no secret was given; nothing was changed")
-	case len(raw) > maxSecret:
-		return s, errors.New("the secret is longer than 64 KB; nothing was changed")
-	default:
-		return s, nil
-	}
 }
 
 // AuthOrderGet is `bot auth order get`.

@@ -14,7 +14,8 @@ import (
 	"understudy/internal/emulate/telegram"
 )
 
-const chaosConfig = `agents: {defaults: {userTimezone: UTC, model: {primary: alpha/a1, fallbacks: [beta/b1, pair/p1, gamma/g1]}}}
+const chaosConfig = `agents: {defaults: {userTimezone: UTC, heartbeat: {every: 0m}, model: {primary: alpha/a1, fallbacks: [beta/b1, pair/p1, gamma/g1]}}}
+queue: {mode: followup} # so that every message has an answer of its own
 channels:
   telegram:
     apiRoot: http://telegram.test

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"understudy/authstore"
+	"understudy/chat"
 	"understudy/commands"
 	"understudy/config"
 	"understudy/failover/policy"
 	"understudy/llm"
+	"understudy/mcp"
 	"understudy/provider/sim"
 	"understudy/reply"
+	"understudy/session"
 )
 
 // commandDeps says what the commands work with.
@@ -27,7 +30,19 @@ func (a *App) commandDeps() commands.Deps {
 			r := a.current.Load().registry
 			return r.Host(id), string(r.API(id))
 		},
-		Problems: a.problems,
+		Problems:   a.problems,
+		Authorised: func(c commands.Call) bool { return a.mayCommand(c.In) },
+		Queue:      func() session.QueueConfig { return a.cfg().Queue },
+		Steerable: func(agent string) bool {
+			return len(a.toolsFor(agent, chat.Address{Kind: chat.Direct}, reply.Message)) > 0
+		},
+		Context: a.context, Aside: a.aside, Steer: a.steer, Restart: a.restart, Pair: a.pair, Activations: switchboard{a},
+		Speech: a.speech.control,
+		Probe: func(ctx context.Context, agent string, ref llm.ModelRef) (answered, asked bool, err error) {
+			return a.prober.Ask(ctx, agent, ref)
+		},
+		NextProbe: func() time.Time { return a.prober.Due() },
+		Cron:      cronDesk{a}, Reminders: reminders{cronDesk{a}}, Loops: loopDesk{cronDesk{a}}, Heartbeat: beatDesk{a},
 		Channels: func() []commands.Channel {
 			var list []commands.Channel
 			for _, s := range a.states.shown() {
@@ -97,6 +112,11 @@ func (a *App) problems(ctx context.Context) []string {
 	}
 	for _, u := range a.cfg().Unavailable {
 		list = append(list, u.Problem.String())
+	}
+	for _, s := range a.mcp.Status() {
+		if s.State == mcp.Away {
+			list = append(list, fmt.Sprintf("The tool server %s is away: %s", s.Name, s.Problem))
+		}
 	}
 	list = append(list, a.importProblems(ctx)...)
 	slices.Sort(list)

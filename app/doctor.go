@@ -16,7 +16,7 @@ type DoctorOptions struct {
 	Fix        bool
 	From       string // another program's state directory to import from
 	AdoptOAuth bool   // with From: take its sign-ins too
-	Probe      bool   // ask providers with every credential
+	Probe      bool   // ask providers with every credential, and the platforms of channels
 	JSON       bool
 }
 
@@ -31,7 +31,7 @@ const (
 
 // finding is one result of a check.
 type finding struct {
-	Check string `json:"check"` // what was looked at: config, files, secrets, credentials, models, import
+	Check string `json:"check"` // what was looked at: config, files, secrets, credentials, models, import, channels, messages
 	Level level  `json:"level"`
 	Text  string `json:"message"`
 	Fix   string `json:"fix,omitempty"` // what a person can do
@@ -93,6 +93,10 @@ func Doctor(ctx context.Context, o Options, std Std, do DoctorOptions) int {
 	if d.cfg != nil && d.state != "" {
 		d.secrets()
 		d.credentials(ctx)
+		d.channels(ctx)
+	}
+	if d.state != "" {
+		d.undelivered(ctx)
 	}
 	d.surroundings()
 	if d.keys != nil {

@@ -61,12 +61,10 @@ func chainText(s *snapshot) string {
 // platforms lists the accounts that connect to the outside.
 func (a *App) platforms() []string {
 	var list []string
-	for _, x := range a.accounts {
-		if !x.platform {
-			continue
+	for _, x := range a.roster.all() {
+		if x.platform {
+			list = append(list, strings.TrimSuffix(x.key.Channel+" "+x.key.Name, " "))
 		}
-		t := x.adapter.Traits()
-		list = append(list, strings.TrimSuffix(t.Channel+" "+t.Account, " "))
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"understudy/channels/web"
 	"understudy/chat"
@@ -12,12 +13,26 @@ import (
 	"understudy/session"
 )
 
+// Bounds of the list of the page's conversations. The title is looked for where a conversation
+// begins: transcripts only grow, so what was found once stays true.
+const (
+	mostListed  = 500
+	titleWithin = 8
+	titleLength = 60 // runes
+	mostTitles  = 2000
+)
+
 // history is the web page's past, read from the session store.
-type history struct{ a *App }
+type history struct {
+	a *App
+
+	mu     sync.Mutex
+	titles map[string]string // by session id
+}
 
 // Sessions implements web.History.
-func (h history) Sessions(ctx context.Context) ([]web.Session, error) {
-	list, err := h.a.sessions.List(ctx, session.Filter{Limit: 500})
+func (h *history) Sessions(ctx context.Context) ([]web.Session, error) {
+	list, err := h.a.sessions.List(ctx, session.Filter{Limit: mostListed})
 	if err != nil {
 		return nil, err
 	}
@@ -36,28 +51,46 @@ func (h history) Sessions(ctx context.Context) ([]web.Session, error) {
 }
 
 // title is the beginning of the first thing that was said.
-func (h history) title(ctx context.Context, id string) (string, error) {
-	entries, err := h.a.sessions.Page(ctx, id, 0, 100)
+func (h *history) title(ctx context.Context, id string) (string, error) {
+	h.mu.Lock()
+	known, ok := h.titles[id]
+	h.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	entries, err := h.a.sessions.Page(ctx, id, titleWithin+1, titleWithin)
 	if err != nil {
 		return "", err
 	}
 	for _, e := range entries {
-		if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser {
-			line, _, _ := strings.Cut(strings.TrimSpace(reply.Spoken(e.Message)), "\n")
-			if r := []rune(line); len(r) > 60 {
-				line = string(r[:60]) + "…"
-			}
-			return line, nil
+		if e.Kind != session.KindMessage || e.Message.Role != llm.RoleUser {
+			continue
 		}
+		line, _, _ := strings.Cut(strings.TrimSpace(reply.Spoken(e.Message)), "\n")
+		if r := []rune(line); len(r) > titleLength {
+			line = string(r[:titleLength]) + "…"
+		}
+		h.keep(id, line)
+		return line, nil
 	}
 	return "", nil
 }
 
+// keep remembers a title; when there are too many all are forgotten, which costs one more look.
+func (h *history) keep(id, title string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.titles == nil || len(h.titles) >= mostTitles {
+		h.titles = map[string]string{}
+	}
+	h.titles[id] = title
+}
+
 // Transcript implements web.History.
-func (h history) Transcript(ctx context.Context, conversation string, limit int) ([]web.Entry, error) {
+func (h *history) Transcript(ctx context.Context, conversation string, limit int) ([]web.Entry, error) {
 	cfg := h.a.cfg()
 	address := chat.Address{Channel: web.Channel, Conversation: conversation, Kind: chat.Direct}
-	s, err := h.a.sessions.Get(ctx, session.Key(cfg.DefaultAgent(), address, cfg.Session))
+	s, err := h.a.sessions.Get(ctx, belongs(cfg, chat.Inbound{Address: address}).key)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil, nil
 	}

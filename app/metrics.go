@@ -1,7 +1,6 @@
 package app
 
 import (
-	"slices"
 	"time"
 
 	"understudy/channels"
@@ -9,6 +8,7 @@ import (
 	"understudy/failover"
 	"understudy/failover/policy"
 	"understudy/gateway"
+	"understudy/inbound"
 	"understudy/llm"
 )
 
@@ -70,28 +70,36 @@ func refStrings(refs []llm.ModelRef) []string {
 // connection takes in how the connection of a channel account is.
 func (a *App) connection(s channels.Status) {
 	a.states.set(s)
+	x, ok := a.roster.get(inbound.Account{Channel: s.Channel, Name: s.Account})
+	if !ok {
+		return
+	}
 	if s.State == channels.Down {
+		x.reconnects.Add(1)
 		a.metrics.ChannelReconnect(s.Channel)
 	}
-	i := slices.IndexFunc(a.accounts, func(x account) bool {
-		t := x.adapter.Traits()
-		return t.Channel == s.Channel && t.Account == s.Account
-	})
-	a.metrics.ChannelUp(s.Channel, a.place(i), s.State == channels.Connected)
+	if s.State == channels.Connected {
+		a.settled(x.subject())
+	}
+	if s.State != channels.Connected && s.Detail != "" {
+		x.lastError.Store(&s.Detail)
+	}
+	a.metrics.ChannelUp(s.Channel, x.place, s.State == channels.Connected)
 }
 
-// place is the position of an account among those of its channel.
-func (a *App) place(i int) int {
-	if i < 0 {
-		return i
+// measure records what is only known at the moment it is asked for.
+func (a *App) measure() {
+	if a.delivery == nil {
+		return
 	}
-	n := 0
-	for _, x := range a.accounts[:i] {
-		if x.adapter.Traits().Channel == a.accounts[i].adapter.Traits().Channel {
-			n++
-		}
+	d, waiting := a.delivery.Depth(), 0
+	a.turns.queued.Range(func(_, _ any) bool {
+		waiting++
+		return true
+	})
+	for state, n := range map[string]int{"waiting": waiting, "running": int(a.running.Load()), "outbox": d.Queued, "sending": d.Busy, "backlog": d.Backlog, "held": d.Held} {
+		a.metrics.QueueDepth(state, n)
 	}
-	return n
 }
 
 // countTokens notes what a turn has used.

@@ -1,11 +1,14 @@
 package app
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"time"
 
+	"understudy/cron/webhook"
 	"understudy/internal/clock"
 	"understudy/provider/sim"
 )
@@ -27,9 +30,17 @@ type Options struct {
 	// What tests replace. The zero values are the real thing.
 	Clock     clock.Clock
 	Transport func(provider string) http.RoundTripper // of model APIs
+	Slack     func() http.RoundTripper                // of the Slack API
+	Discord   func() http.RoundTripper                // of the Discord API
 	Telegram  func() http.RoundTripper                // of the Telegram API
-	SignIn    http.RoundTripper                       // of sign-in servers
-	Sim       *sim.Sim
+	// Dial opens the sockets of Slack and Discord.
+	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	SignIn http.RoundTripper // of sign-in servers
+	Tools  http.RoundTripper // of tool servers behind URLs
+	Speech http.RoundTripper // of services that speak and listen
+	Sim    *sim.Sim
+	// Webhooks is the network that results are posted to.
+	Webhooks webhook.Deps
 	// NoControl opens no control socket: whoever waits at a socket stops the clock of a synctest bubble.
 	NoControl bool
 	// BusyTimeout is sqlite.Options.BusyTimeout: negative in synctest bubbles.

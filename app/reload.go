@@ -4,36 +4,29 @@ import (
 	"context"
 	"reflect"
 
-	"understudy/channels/telegram"
 	"understudy/config"
 )
 
 // reload reads the configuration again at once, for the control socket.
-func (a *App) reload(ctx context.Context) error {
-	a.reloading.Lock() // an older file must not overtake a newer one
-	defer a.reloading.Unlock()
-	cfg, warnings, err := config.Load(loadOptions(a.opts))
-	return a.replace(ctx, config.Change{Config: cfg, Warnings: warnings, Err: err})
-}
-
-// apply takes what the watcher found.
-func (a *App) apply(c config.Change) {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
-	_ = a.replace(context.Background(), c) // it is logged and shown in /status
-}
+func (a *App) reload(ctx context.Context) error { return a.watcher.Now(ctx) }
 
 // replace swaps the configuration, whole or not at all: a bad one keeps the old one and says why in
-// the log and in /status (spec/failover.md §2).
-func (a *App) replace(ctx context.Context, c config.Change) error {
+// the log and in /status (spec/failover.md §2). The watcher calls it, one change after the other.
+func (a *App) replace(c config.Change) error {
+	ctx := context.Background()
 	err := c.Err
 	var snap *snapshot
 	if err == nil {
 		a.hide.Add(c.Config.Secrets()...)
 		snap, err = a.newSnapshot(ctx, c.Config)
 	}
+	var old *snapshot
 	if err == nil {
-		err = a.inbound.Reload(a.access(snap.cfg))
+		a.reloading.Lock()
+		if err = a.inbound.Reload(a.access(snap.cfg)); err == nil {
+			old = a.current.Swap(snap)
+		}
+		a.reloading.Unlock()
 	}
 	if err != nil {
 		text := err.Error()
@@ -44,13 +37,19 @@ func (a *App) replace(ctx context.Context, c config.Change) error {
 	for _, w := range c.Warnings {
 		a.log.WarnContext(ctx, "config_warning", "problem", w.String())
 	}
-	old := a.current.Swap(snap)
 	a.reloaded.Store(nil)
 	a.auth.retry()
 	a.log.InfoContext(ctx, "config_reloaded", "file", snap.cfg.Path)
 	if what := needsRestart(old.cfg, snap.cfg); what != "" {
 		a.log.WarnContext(ctx, "config_needs_restart", "what", what)
 	}
+	if err := a.mcp.Reload(snap.cfg.MCP); err != nil { // it was checked with the rest
+		a.log.ErrorContext(ctx, "tool_servers_not_reloaded", "error", err.Error())
+	}
+	a.reloadUnasked(ctx)
+	a.reloadSpeech(ctx, snap.cfg)
+	a.reconcile(ctx, a.plans(snap.cfg))
+	a.mountWebhooks()
 	old.registry.Close()
 	return nil
 }
@@ -66,32 +65,8 @@ func needsRestart(old, cfg *config.Config) string {
 		return "logging"
 	case old.Agents.Defaults.MaxConcurrent != cfg.Agents.Defaults.MaxConcurrent:
 		return "agents.defaults.maxConcurrent"
-	case !sameAccounts(old, cfg):
-		return "channels.telegram"
 	}
 	return ""
-}
-
-// sameAccounts reports whether the channel accounts connect in the same way.
-func sameAccounts(old, cfg *config.Config) bool {
-	a, b := old.TelegramAccounts(), cfg.TelegramAccounts()
-	if len(a) != len(b) {
-		return false
-	}
-	for id, x := range a {
-		y, ok := b[id]
-		if !ok || !reflect.DeepEqual(withoutAccess(x), withoutAccess(y)) {
-			return false
-		}
-	}
-	return true
-}
-
-// withoutAccess is what of an account takes effect when it connects: all but who may talk to it.
-func withoutAccess(c telegram.Config) telegram.Config {
-	c.DMPolicy, c.AllowFrom = "", nil
-	c.GroupPolicy, c.GroupAllowFrom, c.Groups, c.RequireMention = "", nil, nil, nil
-	return c
 }
 
 // reloadProblem is the reason why the newest configuration is not in use; "" = it is.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy/channels/console"
+	"understudy/chat"
 	"understudy/config"
 	"understudy/gateway"
 	"understudy/inbound"
@@ -197,21 +198,30 @@ func withPairing(ctx context.Context, o Options, std Std, f func(*config.Config,
 	if err != nil {
 		return fail(std, err)
 	}
-	if cfg.Env.StateDir == "" {
-		return fail(std, errNoState)
-	}
-	db, err := sqlite.Open(ctx, filepath.Join(cfg.Env.StateDir, "state", "bot.sqlite"), sqlite.Options{Log: slog.New(slog.DiscardHandler)})
+	err = withState(ctx, o, func(db *sqlite.DB) error {
+		p, err := inbound.OpenPairing(ctx, db)
+		if err != nil {
+			return err
+		}
+		return f(cfg, p)
+	})
 	if err != nil {
 		return fail(std, err)
 	}
-	p, err := inbound.OpenPairing(ctx, db)
-	if err == nil {
-		err = f(cfg, p)
-	}
-	if err := errors.Join(err, db.Close()); err != nil {
-		return fail(std, err)
-	}
 	return ExitOK
+}
+
+// withState opens the bot's database beside a bot that may be running.
+func withState(ctx context.Context, o Options, f func(*sqlite.DB) error) error {
+	env, _ := config.ReadEnv(o.env())
+	if env.StateDir == "" {
+		return errNoState
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(env.StateDir, "state", "bot.sqlite"), sqlite.Options{BusyTimeout: o.BusyTimeout, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(db), db.Close())
 }
 
 // PairingList is `bot pairing list`.
@@ -230,21 +240,21 @@ func PairingList(ctx context.Context, o Options, std Std, channel string) int {
 			return nil
 		}
 		w := tabwriter.NewWriter(std.Out, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "STATE\tCHANNEL\tSENDER\tNAME\tSINCE/UNTIL")
+		fmt.Fprintln(w, "STATE\tCHANNEL\tACCOUNT\tSENDER\tNAME\tSINCE/UNTIL")
 		for _, x := range waiting {
-			fmt.Fprintf(w, "waiting\t%s\t%s\t%s\tuntil %s\n", x.Account.Channel, x.Sender.ID, x.Sender.Name, x.ExpiresAt.Local().Format("15:04"))
+			fmt.Fprintf(w, "waiting\t%s\t%s\t%s\t%s\tuntil %s\n", x.Account.Channel, accountID(x.Account.Name), x.Sender.ID, x.Sender.Name, x.ExpiresAt.Local().Format("15:04"))
 		}
 		for _, x := range approved {
-			fmt.Fprintf(w, "approved\t%s\t%s\t%s\tsince %s\n", x.Account.Channel, x.Sender.ID, x.Sender.Name, x.At.Local().Format("2006-01-02"))
+			fmt.Fprintf(w, "approved\t%s\t%s\t%s\t%s\tsince %s\n", x.Account.Channel, accountID(x.Account.Name), x.Sender.ID, x.Sender.Name, x.At.Local().Format("2006-01-02"))
 		}
 		return w.Flush()
 	})
 }
 
-// PairingApprove is `bot pairing approve`.
-func PairingApprove(ctx context.Context, o Options, std Std, channel, account, code string) int {
+// PairingApprove is `bot pairing approve`. With notify the running bot tells the person.
+func PairingApprove(ctx context.Context, o Options, std Std, channel, account, code string, notify bool) int {
 	return withPairing(ctx, o, std, func(cfg *config.Config, p *inbound.Pairing) error {
-		who, err := p.Approve(ctx, inbound.Account{Channel: channel, Name: account}, code, "cli", len(cfg.Commands.OwnerAllowFrom) > 0)
+		who, err := p.Approve(ctx, keyOf(channel, account), code, "cli", len(cfg.Commands.OwnerAllowFrom) > 0)
 		if err != nil {
 			return err
 		}
@@ -252,14 +262,30 @@ func PairingApprove(ctx context.Context, o Options, std Std, channel, account, c
 		if who.Owner {
 			fmt.Fprintf(std.Out, "They are the bot's owner. To write that down: commands: {ownerAllowFrom: [\"%s:%s\"]}\n", channel, who.Sender.ID)
 		}
+		if notify {
+			tell(ctx, o, std, who.To)
+		}
 		return nil
 	})
+}
+
+// tell has the running bot say that somebody was approved. The approval stands in any case.
+func tell(ctx context.Context, o Options, std Std, to chat.Address) {
+	c, err := remote(o)
+	if err == nil {
+		err = c.Post(ctx, "/v1/notify", chat.Outbound{To: to, Markdown: inbound.TextApproved}, nil)
+	}
+	if err != nil {
+		fmt.Fprintln(std.Err, "bot: they are approved, but were not told:", err)
+		return
+	}
+	fmt.Fprintln(std.Out, "They are told.")
 }
 
 // PairingRevoke is `bot pairing revoke`.
 func PairingRevoke(ctx context.Context, o Options, std Std, channel, account, sender string) int {
 	return withPairing(ctx, o, std, func(_ *config.Config, p *inbound.Pairing) error {
-		had, err := p.Revoke(ctx, inbound.Account{Channel: channel, Name: account}, sender)
+		had, err := p.Revoke(ctx, keyOf(channel, account), sender)
 		if err == nil && !had {
 			err = fmt.Errorf("%s has no approval on %s", sender, channel)
 		}

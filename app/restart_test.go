@@ -180,7 +180,7 @@ func TestStoppedWhileWorking(t *testing.T) {
 // TestQueuedWhileDown takes what people wrote while nobody was there, in their order.
 func TestQueuedWhileDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := drill.New(t, drill.Options{Config: chain})
+		w := drill.New(t, drill.Options{Config: chain + "queue: {mode: followup}\n"})
 		for _, text := range []string{"one", "two", "three"} {
 			w.Models.Reply(emullm.Reply{Match: emullm.Match{Contains: text}, Text: "to " + text})
 		}

@@ -10,16 +10,13 @@ import (
 	"syscall"
 	"time"
 
-	"understudy/channels"
-	"understudy/commands"
-	"understudy/failover"
-	"understudy/heartbeat"
+	"understudy/delivery"
 	"understudy/llm"
 )
 
 // Run serves until ctx ends, then stops in order: no new messages, turns may finish for
 // shutdown.drain, deliveries are flushed. What was accepted and not answered is answered by the
-// next start. It returns nil after an orderly stop.
+// next start. It returns nil after an orderly stop, and ErrRestart after one that /restart asked for.
 func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -47,23 +44,34 @@ func (a *App) Run(ctx context.Context) error {
 	if a.gateway != nil {
 		outer.Go(func() { fail("gateway", a.gateway.Run(doors)) })
 	}
-	for _, x := range a.accounts {
-		inner.Go(func() { a.runChannel(ctx, x) })
-	}
-	inner.Go(func() { a.watcher.Run(ctx, a.apply) })
+	a.roster.run(func(x *account) {
+		own, end := context.WithCancel(ctx)
+		x.stop, x.ended = end, make(chan struct{})
+		inner.Go(func() {
+			defer close(x.ended)
+			defer end()
+			a.runChannel(own, x)
+		})
+	})
+	inner.Go(func() { fail("tool servers", a.mcp.Run(ctx)) })
+	inner.Go(func() { a.watcher.Run(ctx, a.replace) })
+	inner.Go(func() { a.awaitRestart(ctx, cancel) })
 	inner.Go(func() { a.hangup(ctx) })
 	inner.Go(func() { a.housekeeping(ctx) })
-	inner.Go(func() { a.prober().Run(ctx) })
+	stopUnasked := a.runUnasked(fail)
 	if a.phase.CompareAndSwap(phaseStarting, phaseReady) {
 		a.log.InfoContext(ctx, "ready", "state_dir", a.state)
 	}
+	a.back(ctx)
 
 	<-ctx.Done()
 	cause := context.Cause(ctx)
 	a.phase.Store(phaseDraining)
 	a.log.Info("stopping")
+	a.roster.halt()
 	inner.Wait()
-	a.drain()
+	a.inbound.Close() // what waits for more of the same sender stays in the journal
+	a.drain(stopUnasked)
 	closeDoors()
 	stopOut()
 	outer.Wait()
@@ -79,44 +87,29 @@ func (a *App) recover(ctx context.Context) error {
 	if err := a.delivery.Recover(ctx); err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
+	err := a.joined.settle(ctx, func(turn string) (bool, error) {
+		s, err := a.delivery.AnswerState(ctx, turn)
+		return s == delivery.AnswerSent || s == delivery.AnswerUnknown, err
+	})
+	if err != nil {
+		return fmt.Errorf("joined turns: %w", err)
+	}
 	if err := a.inbound.Recover(ctx); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
 }
 
-// runChannel keeps one account connected. An account that its platform refuses for good stops
-// alone: the others go on.
-func (a *App) runChannel(ctx context.Context, x account) {
-	t := x.adapter.Traits()
-	if r, ok := x.adapter.(channels.CommandRegistrar); ok {
-		if err := r.RegisterCommands(ctx, menu(a.commands.Specs())); err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "commands_not_registered", "channel", t.Channel, "account", t.Account, "error", err.Error())
-		}
-	}
-	if err := x.adapter.Run(ctx, a.inbound); err != nil && ctx.Err() == nil {
-		a.log.ErrorContext(ctx, "channel_stopped", "channel", t.Channel, "account", t.Account, "error", err.Error())
-		a.states.set(channels.Status{Channel: t.Channel, Account: t.Account, State: channels.Stopped, Detail: err.Error()})
-	}
-}
-
-func menu(specs []commands.Spec) []channels.CommandInfo {
-	var list []channels.CommandInfo
-	for _, s := range specs {
-		if !s.Hidden {
-			list = append(list, channels.CommandInfo{Name: s.Name, Description: s.Help, Args: s.Usage})
-		}
-	}
-	return list
-}
-
-// drain lets turns finish, then cancels what is left.
-func (a *App) drain() {
+// drain lets turns finish, then cancels what is left. unasked does so for what nobody asked for.
+func (a *App) drain(unasked func(context.Context)) {
 	ctx, cancel := a.opts.Clock.WithTimeout(context.Background(), a.drainTimeout(), llm.ErrShutdown)
 	defer cancel()
+	var side sync.WaitGroup
+	side.Go(func() { unasked(ctx) })
 	if err := a.lanes.Drain(ctx); err != nil {
 		a.log.Error("turns_not_drained", "error", err.Error())
 	}
+	side.Wait()
 	a.work.Wait()
 }
 
@@ -135,23 +128,12 @@ func (a *App) hangup(ctx context.Context) {
 	}
 }
 
-// prober is the five-minute job that finds out whether a lead is back.
-func (a *App) prober() *heartbeat.Prober {
-	return heartbeat.New(heartbeat.Deps{
-		Sessions: a.sessions, Clock: a.opts.Clock, Log: a.log,
-		Probe: func(ctx context.Context, agent string, ref llm.ModelRef, onlyCooling bool) (answered, asked bool, err error) {
-			result, err := a.failover.Probe(ctx, agent, ref, onlyCooling)
-			return result == failover.ProbeBack, result == failover.ProbeBack || result == failover.ProbeDown, err
-		},
-	})
-}
-
 // housekeeping forgets what nobody needs any more: a while after the start, then once a day.
 func (a *App) housekeeping(ctx context.Context) {
 	const keep = 7 * 24 * time.Hour
 	for wait := time.Hour; a.opts.Clock.Sleep(ctx, wait) == nil; wait = 24 * time.Hour {
 		for what, err := range map[string]error{
-			"journal": a.inbound.Prune(ctx), "outbox": a.delivery.Prune(ctx, keep), "wal": a.db.Truncate(ctx),
+			"journal": a.inbound.Prune(ctx), "outbox": a.delivery.Prune(ctx, keep), "sessions": a.forgetSessions(ctx), "wal": a.db.Truncate(ctx),
 		} {
 			if err != nil && ctx.Err() == nil {
 				a.log.WarnContext(ctx, "housekeeping_failed", "what", what, "error", err.Error())

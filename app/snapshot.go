@@ -151,13 +151,9 @@ func (s *snapshot) known() []llm.ModelRef {
 // compaction is how conversations are shortened.
 func (s *snapshot) compaction() reply.Compaction {
 	c := s.cfg.Compaction
-	out := reply.Compaction{ReserveTokens: c.ReserveTokens, KeepRecentTokens: c.KeepRecentTokens, Notify: c.NotifyUser}
-	if c.Model != "" {
-		if choice, err := s.cfg.Resolve(c.Model, config.Known{}); err == nil {
-			out.Model = choice.Ref
-		}
+	return reply.Compaction{
+		Model: s.cfg.CompactionModel(), ReserveTokens: c.ReserveTokens, KeepRecentTokens: c.KeepRecentTokens, Notify: c.NotifyUser,
 	}
-	return out
 }
 
 // profiles returns the profiles that a model would be asked with now, in order.

@@ -35,7 +35,7 @@ func (a *App) Ready(ctx context.Context) (gateway.Readiness, []gateway.Problem) 
 		}
 	}
 	for _, u := range a.cfg().Unavailable {
-		problems = append(problems, gateway.Problem{Subject: u.Channel + u.Provider, Detail: u.Problem.String()})
+		problems = append(problems, gateway.Problem{Subject: u.Channel + u.Provider + u.Part, Detail: u.Problem.String()})
 	}
 	for agent, err := range a.auth.problems() {
 		problems = append(problems, gateway.Problem{Subject: "store/" + agent, Detail: err.Error()})
@@ -72,7 +72,7 @@ func (a *App) Status(ctx context.Context, where chat.Address) (gateway.Status, e
 		st.Channels = append(st.Channels, gateway.ChannelStatus{Channel: s.Channel, Account: s.Account, State: string(s.State), Detail: s.Detail, Since: s.Since})
 	}
 	cfg := a.cfg()
-	agent := cfg.DefaultAgent()
+	agent := cfg.Route(chat.Inbound{Address: where})
 	var err error
 	if st.Model, err = a.modelStatus(ctx, agent, where); err != nil {
 		return st, err
@@ -89,7 +89,7 @@ func (a *App) modelStatus(ctx context.Context, agent string, where chat.Address)
 	models := cfg.Agent(agent).Models
 	var s session.Session
 	if where != (chat.Address{}) {
-		found, err := a.sessions.Get(ctx, session.Key(agent, where, cfg.Session))
+		found, err := a.sessions.Get(ctx, belongs(cfg, chat.Inbound{Address: where}).key)
 		if err == nil {
 			s = found
 			if o, _, err := a.sessions.Selection(ctx, s); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"understudy/channels/console"
@@ -11,14 +12,16 @@ import (
 	"understudy/chat"
 	"understudy/commands"
 	"understudy/delivery"
-	"understudy/delivery/markup"
-	"understudy/failover"
-	"understudy/gateway"
 	"understudy/inbound"
 	"understudy/llm"
-	"understudy/notices"
-	"understudy/reply"
 	"understudy/session"
+)
+
+// textNoCommands is said to somebody who used a command natively and may not; typed ones are ignored
+// (spec/chat.md §3.2). textFollows ends an interaction whose answer comes as a message of its own.
+const (
+	textNoCommands = "You are not authorized to use this command here."
+	textFollows    = "The answer follows below."
 )
 
 // textBusy is said when a conversation has more waiting messages than it may.
@@ -30,116 +33,132 @@ const textNotStored = "⚠️ I could not store my answer, so I did not send it.
 // Handle implements inbound.Handler: a command is answered at once, anything else becomes a turn in
 // its session's lane.
 func (a *App) Handle(ctx context.Context, m inbound.Message) {
-	cfg := a.cfg()
-	agent := cfg.DefaultAgent()
-	j := &job{
-		a: a, seq: m.Seq, turn: inbound.TurnID(m.Seq), agent: agent, owner: m.Owner, in: m.In, text: m.In.Text, at: a.opts.Clock.Now(),
-		key: session.Key(agent, m.In.Address, cfg.Session), parent: session.ParentKey(agent, m.In.Address, cfg.Session),
-	}
+	j := a.newJob(m)
 	a.metrics.MessageReceived(m.In.Address.Channel, string(m.In.Address.Kind))
+	a.noteOwner(ctx, m)
 	inv, isCommand := a.commands.Match(m.In.Text)
+	ballot, isBallot := a.approvals.match(m.In.Text)
+	may := m.Owner || a.mayCommand(m.In)
+	free := context.WithoutCancel(ctx)
 	switch {
-	case !isCommand:
-		j.queueTurn(ctx)
-	case inv.Spec.Lane:
+	case isBallot:
+		a.work.Go(func() { j.vote(free, ballot) })
+	case isCommand && !may:
+		a.work.Go(func() { j.refuse(free) })
+	case isCommand && inv.Spec.Lane:
 		t := session.Task{Front: true, Owner: j.in.Sender.ID, Run: func(ctx context.Context) { j.command(ctx, inv) }}
 		if inv.Spec.Stops {
 			t.Preempt = llm.ErrStopped
 		}
-		j.submit(ctx, t)
+		j.submit(free, t)
+	case isCommand && inOrder(inv.Spec.Name):
+		j.command(free, inv)
+	case isCommand:
+		a.work.Go(func() { j.command(free, inv) })
+	case may:
+		j.inline(free)
 	default:
-		a.work.Go(func() { j.command(context.WithoutCancel(ctx), inv) })
+		j.queueTurn(free)
+	}
+}
+
+// inOrder reports whether a command has to be done before the message behind it is looked at, because it
+// changes what becomes of it. All of these are quick.
+func inOrder(name string) bool {
+	return slices.Contains([]string{"stop", "queue", "model", "think", "verbose", "usage", "activation"}, name)
+}
+
+// isCommand reports whether a text is for the bot itself and not for a model.
+func (a *App) isCommand(text string) bool {
+	_, command := a.commands.Match(text)
+	_, ballot := a.approvals.match(text)
+	return command || ballot
+}
+
+// Withdraw implements inbound.Withdrawer: a message that was taken back leaves the queue. Of one that
+// leaves it at this moment the turn is told by inbound when it would begin.
+func (a *App) Withdraw(seq int64) {
+	v, ok := a.turns.queued.LoadAndDelete(inbound.TurnID(seq))
+	if !ok {
+		return
+	}
+	j := v.(*job)
+	if a.lanes.Withdraw(j.key, func(item any) bool { return item == j }) > 0 {
+		j.cancelTyping()
+		j.finished(0)
 	}
 }
 
 // job is one inbound message on its way to an answer.
 type job struct {
-	a           *App
-	seq         int64
-	turn        string
-	agent       string
-	key, parent string
-	owner       bool
-	in          chat.Inbound
-	text        string
-	at          time.Time // when it came here
+	a *App
+	belonging
+	seq       int64
+	turn      string
+	owner     bool
+	again     bool // an earlier process has begun with it
+	in        chat.Inbound
+	overheard []inbound.HistoryLine // what was said in the group before
+	// text is what a model is asked: in.Text without directives, or with follows what a command left.
+	text    string
+	follows bool
+	steers  bool // the text is for the turn that runs, whatever the queue mode is
+	handed  bool // the command has put itself into the queue
+	once    commands.Once
+	at      time.Time      // when it came here
+	out     *delivery.Turn // its signs of work; nil = it was not queued
+}
+
+func (a *App) newJob(m inbound.Message) *job {
+	return &job{
+		a: a, belonging: belongs(a.cfg(), m.In), seq: m.Seq, turn: inbound.TurnID(m.Seq), owner: m.Owner, again: m.Attempts > 0,
+		in: m.In, text: m.In.Text, overheard: m.History, at: a.opts.Clock.Now(),
+	}
+}
+
+// call is the message as a command sees it.
+func (j *job) call() commands.Call {
+	return commands.Call{Agent: j.agent, Key: j.key, Parent: j.parent, To: j.in.Address, In: j.in, Owner: j.owner}
 }
 
 // queueTurn puts a turn into the lane; typing starts now, not when it is the turn's turn.
 func (j *job) queueTurn(ctx context.Context) {
-	if _, again := j.a.waiting.Load(j.turn); !again {
-		j.a.waiting.Store(j.turn, j.a.delivery.Begin(j.in.Address, &j.in, j.turn))
+	if _, twice := j.a.turns.queued.LoadOrStore(j.turn, j); twice {
+		return
 	}
-	j.submit(ctx, session.Task{Owner: j.in.Sender.ID, Run: j.run, Dropped: j.dropped})
+	j.out = j.a.delivery.Begin(j.in.Address, &j.in, j.turn)
+	j.submit(ctx, j.task(ctx))
 }
 
 func (j *job) submit(ctx context.Context, t session.Task) {
 	err := j.a.lanes.Submit(j.key, t)
-	switch {
-	case err == nil:
-	case errors.Is(err, session.ErrDraining):
-		j.cancelTyping() // it stays in the journal for the next start
-	default:
-		j.cancelTyping()
+	if err == nil {
+		return
+	}
+	j.a.turns.queued.CompareAndDelete(j.turn, j)
+	j.cancelTyping()
+	if !errors.Is(err, session.ErrDraining) { // else it stays in the journal for the next start
 		j.failed(ctx, err, j.say(ctx, chat.Error, textBusy))
 	}
 }
 
-// dropped ends a message that was taken out of the queue.
+// dropped ends a message that left the queue without a turn: it was stopped, or it gave way and is
+// forgotten or kept in a line, as the queue's settings want it.
 func (j *job) dropped(cause error) {
-	ctx := context.Background()
+	j.a.turns.queued.CompareAndDelete(j.turn, j)
 	j.cancelTyping()
-	switch {
-	case errors.Is(cause, llm.ErrShutdown): // it stays in the journal for the next start
-	case errors.Is(cause, session.ErrFull):
-		j.failed(ctx, cause, j.say(ctx, chat.Error, textBusy))
-	default:
-		j.done(ctx, 0)
+	if !errors.Is(cause, llm.ErrShutdown) { // then it stays in the journal for the next start
+		j.done(context.Background(), 0)
 	}
 }
 
-// run answers the message.
-func (j *job) run(ctx context.Context) {
-	m, err := j.a.inbound.Dispatched(context.WithoutCancel(ctx), j.seq)
-	if err != nil {
-		j.cancelTyping()
-		j.notBegun(ctx, err)
-		return
+// refuse ends a command of somebody who may not use any.
+func (j *job) refuse(ctx context.Context) {
+	replies := 0
+	if j.in.Via != "" {
+		replies = j.say(ctx, chat.Command, textNoCommands)
 	}
-	if j.text == j.in.Text { // an edit may have changed the message while it waited
-		j.in, j.text = m.In, m.In.Text
-	}
-	j.renew(context.WithoutCancel(ctx))
-	began := j.a.opts.Clock.Now()
-	o, err := j.a.reply.Run(ctx, reply.Request{
-		ID: j.turn, Agent: j.agent, Key: j.key, Parent: j.parent, To: j.in.Address, In: &j.in, Text: j.text,
-	})
-	ctx = context.WithoutCancel(ctx)
-	j.a.metrics.TurnEnded(gateway.Turn{
-		Channel: j.in.Address.Channel, Model: o.Model.String(), Outcome: o.Status.String(), Trigger: "message",
-		Duration: j.a.opts.Clock.Since(began), Waited: began.Sub(j.at),
-	})
-	j.a.countTokens(o.Model, o.Usage)
-	switch {
-	case err != nil:
-		j.a.log.ErrorContext(ctx, "turn_not_delivered", "turn", j.turn, "error", err.Error())
-		j.failed(ctx, err, j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn))) // needs no outbox, which may be what failed
-	case o.Status == reply.Interrupted:
-		j.finished(0) // the next start runs it again
-	case o.Status == reply.Answered, o.Status == reply.Failed:
-		j.done(ctx, 1)
-	default:
-		j.done(ctx, 0)
-	}
-}
-
-// notBegun ends the work on a message that is closed already, or that the journal could not begin:
-// that one is answered by the next start.
-func (j *job) notBegun(ctx context.Context, err error) {
-	if !errors.Is(err, inbound.ErrClosed) {
-		j.a.log.ErrorContext(ctx, "journal_not_written", "turn", j.turn, "error", err.Error())
-	}
-	j.finished(0)
+	j.done(ctx, replies)
 }
 
 // command runs a slash command and says its reply.
@@ -149,36 +168,65 @@ func (j *job) command(ctx context.Context, inv commands.Invocation) {
 		j.notBegun(ctx, err)
 		return
 	}
-	if _, _, err := j.a.sessions.Ensure(ctx, session.Seed{Key: j.key, AgentID: j.agent, Parent: j.parent, Address: j.in.Address}); err != nil {
-		j.a.log.ErrorContext(ctx, "session_not_stored", "turn", j.turn, "error", err.Error())
+	if err := j.ensure(ctx); err != nil {
 		j.failed(ctx, err, j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn)))
 		return
 	}
-	r := j.a.commands.Run(ctx, inv, commands.Call{Agent: j.agent, Key: j.key, Parent: j.parent, To: j.in.Address, In: j.in, Owner: j.owner})
-	said := 0
-	if r.Text != "" {
-		said = 1
-		o := chat.Outbound{To: j.in.Address, Class: chat.Command, Markdown: r.Text, Buttons: r.Buttons, ReplyTo: j.in.ID, TurnID: j.turn}
-		if r.Follow != "" {
-			o.TurnID += "-command" // the turn's answer is still to come: a restart must not take this for it
-		}
-		if err := j.a.delivery.Send(ctx, o); err != nil {
-			j.a.log.ErrorContext(ctx, "command_reply_not_sent", "turn", j.turn, "error", err.Error())
-			said = j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn))
-		}
+	j.a.commanding.Store(j.in.EventKey, j)
+	r := j.a.commands.Run(ctx, inv, j.call())
+	j.a.commanding.Delete(j.in.EventKey)
+	if r.Text == "" && j.in.Via != "" && (r.Follow != "" || len(r.Media) == 0) {
+		r.Text = textFollows // somebody waits for the reply to an interaction
 	}
-	if r.Follow == "" {
+	part := ""
+	if r.Follow != "" || j.handed {
+		part = "-command" // the turn's answer is still to come: a restart must not take this for it
+	}
+	said := j.reply(ctx, r, part)
+	switch {
+	case j.handed:
+	case r.Follow == "":
 		j.done(ctx, said)
-		return
+	default:
+		follow := *j
+		follow.text, follow.follows = r.Follow, true
+		follow.queueTurn(ctx)
 	}
-	follow := *j
-	follow.text = r.Follow
-	follow.queueTurn(ctx)
 }
 
-// say sends a text about the message outside a turn and returns how many replies that makes: a notice is none.
+// ensure makes sure that there is a session for commands to work on.
+func (j *job) ensure(ctx context.Context) error {
+	_, _, err := j.a.sessions.Ensure(ctx, session.Seed{Key: j.key, AgentID: j.agent, Parent: j.parent, Address: j.in.Address})
+	if err != nil {
+		j.a.log.ErrorContext(ctx, "session_not_stored", "turn", j.turn, "error", err.Error())
+	}
+	return err
+}
+
+// reply says what a command replied and returns how many replies that makes. part tells several replies
+// to one message apart.
+func (j *job) reply(ctx context.Context, r commands.Reply, part string) int {
+	if r.Text == "" && len(r.Media) == 0 {
+		return 0
+	}
+	err := j.a.delivery.Send(ctx, chat.Outbound{
+		To: j.in.Address, Class: chat.Command, Markdown: r.Text, Buttons: r.Buttons, Media: r.Media, ReplyTo: j.in.ID,
+		TurnID: j.turn + part, Via: j.in.Via, For: j.in.Sender.ID,
+	})
+	if err != nil {
+		j.a.log.ErrorContext(ctx, "command_reply_not_sent", "turn", j.turn, "error", err.Error())
+		return j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn))
+	}
+	return 1
+}
+
+// say says a text about the message outside a turn and returns how many replies that makes: a notice is none.
 func (j *job) say(ctx context.Context, class chat.Class, text string) int {
-	err := j.a.delivery.Send(ctx, chat.Outbound{To: j.in.Address, Class: class, Markdown: text, ReplyTo: j.in.ID, TurnID: j.turn})
+	o := chat.Outbound{To: j.in.Address, Class: class, Markdown: text, ReplyTo: j.in.ID, TurnID: j.turn}
+	if class == chat.Command {
+		o.Via, o.For = j.in.Via, j.in.Sender.ID
+	}
+	err := j.a.delivery.Send(ctx, o)
 	if err != nil {
 		j.a.log.ErrorContext(ctx, "message_not_sent", "turn", j.turn, "error", err.Error())
 		return 0
@@ -217,48 +265,23 @@ func (j *job) finished(replies int) {
 	}
 }
 
-// cancelTyping takes back the sign of work of a message that will get no turn.
+// working shows that a model works on the message.
+func (j *job) working() {
+	if j.out != nil {
+		j.out.Working()
+	}
+}
+
+// cancelTyping takes back the sign of work.
 func (j *job) cancelTyping() {
-	if t, ok := j.a.waiting.LoadAndDelete(j.turn); ok {
-		t.(*delivery.Turn).Cancel()
-	}
-}
-
-// replyDeps says what reply works with.
-func (a *App) replyDeps() reply.Deps {
-	return reply.Deps{
-		Failover: a.failover, Sessions: a.sessions,
-		Begin: func(to chat.Address, in *chat.Inbound, turn string) reply.Delivery {
-			if t, ok := a.waiting.LoadAndDelete(turn); ok {
-				return t.(*delivery.Turn)
-			}
-			return a.delivery.Begin(to, in, turn)
-		},
-		Agent:    a.replyAgent,
-		Models:   func() failover.Models { return a.current.Load() },
-		Notices:  func() notices.Config { return a.cfg().Notices },
-		Fetch:    a.fetch,
-		Tools:    a.tools(),
-		Clock:    a.opts.Clock,
-		Log:      a.log,
-		IsSilent: markup.IsSilent,
-		Clean:    markup.StripScaffolding,
-	}
-}
-
-// replyAgent is an agent's configuration as a turn sees it.
-func (a *App) replyAgent(id string) reply.Agent {
-	s := a.current.Load()
-	x := s.cfg.Agent(id)
-	return reply.Agent{
-		System: x.SystemPrompt, Models: x.Models, ImageModel: x.ImageModels, Timeout: x.Timeout, Zone: x.Timezone,
-		Compaction: s.compaction(),
+	if j.out != nil {
+		j.out.Cancel()
 	}
 }
 
 // answerState translates what delivery knows of a turn's answer for the journal.
 func (a *App) answerState(ctx context.Context, turn string) (inbound.Answer, error) {
-	s, err := a.delivery.AnswerState(ctx, turn)
+	s, err := a.delivery.AnswerState(ctx, a.joined.lead(turn))
 	switch s {
 	case delivery.AnswerSent:
 		return inbound.AnswerSent, err
@@ -268,23 +291,23 @@ func (a *App) answerState(ctx context.Context, turn string) (inbound.Answer, err
 	return inbound.AnswerNone, err
 }
 
-// uncertain is told of an answer that was perhaps said. After a restart its sender hears of it; the
-// conversation remembers it in any case, since the transcript was written before.
-func (a *App) uncertain(ctx context.Context, o chat.Outbound, restarted bool) {
-	if restarted {
-		a.inbound.Uncertain(ctx, o)
-	}
-}
-
-// moved follows a conversation to its new id.
+// moved follows a conversation to its new id, whichever agents talk there.
 func (a *App) moved(ctx context.Context, from chat.Address, conversation string) {
 	cfg := a.cfg()
 	to := from
 	to.Conversation = conversation
-	agent := cfg.DefaultAgent()
-	err := a.sessions.Rename(ctx, session.Key(agent, from, cfg.Session), session.Key(agent, to, cfg.Session))
-	if err != nil && !errors.Is(err, session.ErrNotFound) {
-		a.log.WarnContext(ctx, "session_not_renamed", "error", err.Error())
+	news, err := a.inbound.Moved(ctx, from, conversation)
+	if err != nil {
+		a.log.WarnContext(ctx, "conversation_not_moved", "channel", from.Channel, "error", err.Error())
+	}
+	if news {
+		a.tellMoved(ctx, from, conversation)
+	}
+	for _, agent := range cfg.AgentIDs() {
+		err := a.sessions.Rename(ctx, session.Key(agent, from, cfg.Session), session.Key(agent, to, cfg.Session))
+		if err != nil && !errors.Is(err, session.ErrNotFound) {
+			a.log.WarnContext(ctx, "session_not_renamed", "error", err.Error())
+		}
 	}
 }
 

@@ -16,7 +16,9 @@ const (
 	ExitOK     = 0
 	ExitFailed = 1
 	ExitUsage  = 2
-	ExitConfig = 78
+	// ExitRestart asks whoever supervises the process to start it again.
+	ExitRestart = 75
+	ExitConfig  = 78
 )
 
 // Std are the streams of a verb.
@@ -48,9 +50,12 @@ func Serve(ctx context.Context, o Options, std Std) int {
 		return fail(std, err)
 	}
 	a.greet(std.Err)
-	err = errors.Join(a.Run(ctx), a.Close())
-	if err != nil {
-		return fail(std, err)
+	err, closed := a.Run(ctx), a.Close()
+	switch {
+	case errors.Is(err, ErrRestart) && closed == nil:
+		return ExitRestart
+	case err != nil || closed != nil:
+		return fail(std, errors.Join(err, closed))
 	}
 	return ExitOK
 }

@@ -133,6 +133,8 @@ func passed(w policy.Why, reason llm.Reason, detail llm.Detail) string {
 		return "not configured"
 	case policy.WhySkipCache:
 		return "sign-in failed here a moment ago"
+	case policy.WhyBudget:
+		return "it costs money, and was not to stand in"
 	case policy.WhyProviderLimit:
 		return words(reason, detail) + ", and its provider had its chance in this round"
 	case policy.WhyCooling:

@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"understudy/failover/policy"
-	"understudy/llm"
+	"understudy/heartbeat"
 )
 
 // Agents is the `agents` section.
@@ -72,46 +72,22 @@ type ModelPolicy struct {
 	Allow []string `yaml:"allow"`
 }
 
-// Heartbeat is the `heartbeat` section of an agent (spec/chat.md §6.1).
-type Heartbeat struct {
-	Model string `yaml:"model"`
-	// Every is the interval; nil = 30 minutes, 0 = off. A bare number counts minutes.
-	Every *Minutes `yaml:"every"`
-}
-
-// Minutes is a duration for which a bare number counts minutes.
-type Minutes time.Duration
-
-// decodeNode reads 30m, 2h or a number of minutes.
-func (m *Minutes) decodeNode(d *decoder, n ast.Node, path string) {
-	if dur, ok := d.duration(n, path, time.Minute); ok {
-		*m = Minutes(dur)
-	}
-}
-
 // Agent is what holds for one agent after defaults, aliases and references were resolved.
 type Agent struct {
 	ID           string
 	Default      bool
 	Models       policy.Models
 	ImageModels  policy.Models // Primary is zero when no image model is configured
-	Heartbeat    AgentHeartbeat
+	Heartbeat    heartbeat.Settings
 	SystemPrompt string
 	// Timeout limits a whole turn; 0 = no limit.
 	Timeout  time.Duration
 	Timezone *time.Location
 }
 
-// AgentHeartbeat says how often an agent looks around unasked, and with which model.
-type AgentHeartbeat struct {
-	Model llm.ModelRef  // zero = the agent's own
-	Every time.Duration // 0 = off
-}
-
 // Defaults of the agents section.
 const (
-	defaultTurnTimeout    = 600 * time.Second
-	defaultHeartbeatEvery = 30 * time.Minute
-	defaultMaxConcurrent  = 256
-	defaultAgentID        = "main"
+	defaultTurnTimeout   = 600 * time.Second
+	defaultMaxConcurrent = 256
+	defaultAgentID       = "main"
 )

@@ -1,54 +1,66 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
+	"understudy/channels/discord"
+	"understudy/channels/slack"
 	"understudy/channels/telegram"
+	"understudy/inbound"
 	"understudy/internal/secret"
 )
 
 // DefaultAccount is the account that the keys of a channel block itself describe.
 const DefaultAccount = "default"
 
-// telegramTokenVar holds the token of the default account when the block has none.
-const telegramTokenVar = "TELEGRAM_BOT_TOKEN"
-
 // Channels is the `channels` section. A channel without a block is off (spec/chat.md §2.1).
 type Channels struct {
-	Telegram *Telegram `yaml:"telegram"`
+	Slack    *Block[slack.Config]    `yaml:"slack"`
+	Discord  *Block[discord.Config]  `yaml:"discord"`
+	Telegram *Block[telegram.Config] `yaml:"telegram"`
 }
 
-// Telegram is the `channels.telegram` block: the default account, and further ones which start
-// from its keys, except for the token.
-type Telegram struct {
-	telegram.Config `yaml:",inline"`
-	Accounts        map[string]telegram.Config `yaml:"accounts"`
+// Entry is one account of a platform: what its adapter takes, and what is alike on all platforms.
+type Entry[T any] struct {
+	Config  T `yaml:",inline"`
+	Manners `yaml:",inline"`
+}
+
+// Block is the section of one platform: the keys of its default account, and further accounts which
+// start from them, except for the secrets.
+type Block[T any] struct {
+	Entry[T] `yaml:",inline"`
+	Accounts map[string]Entry[T] `yaml:"accounts"`
 }
 
 // decodeNode decodes the block's own keys first, because the accounts start from them.
-func (t *Telegram) decodeNode(d *decoder, n ast.Node, path string) {
+func (b *Block[T]) decodeNode(d *decoder, n ast.Node, path string) {
 	var written struct {
-		telegram.Config `yaml:",inline"`
-		Accounts        map[string]deferred `yaml:"accounts"`
+		Entry[T] `yaml:",inline"`
+		Accounts map[string]deferred `yaml:"accounts"`
 	}
 	d.section(n, reflect.ValueOf(&written).Elem(), path)
-	t.Config = written.Config
+	b.Entry = written.Entry
 	if written.Accounts == nil {
 		return
 	}
-	t.Accounts = make(map[string]telegram.Config, len(written.Accounts))
+	b.Accounts = make(map[string]Entry[T], len(written.Accounts))
 	for _, id := range slices.Sorted(maps.Keys(written.Accounts)) {
-		account := t.Config
-		account.BotToken = secret.String{}
+		account := b.Entry
+		for _, s := range secretsOf(&account) {
+			*s = secret.String{}
+		}
 		if node := written.Accounts[id].node; node != nil {
 			d.value(node, reflect.ValueOf(&account).Elem(), join(join(path, "accounts"), id))
 		}
-		t.Accounts[id] = account
+		b.Accounts[id] = account
 	}
 }
 
@@ -57,55 +69,136 @@ type deferred struct{ node ast.Node }
 
 func (r *deferred) decodeNode(_ *decoder, n ast.Node, _ string) { r.node = n }
 
-// TelegramAccounts returns the accounts to run, by id: enabled, valid and with a token.
-func (c *Config) TelegramAccounts() map[string]telegram.Config { return maps.Clone(c.telegram) }
-
-// resolveTelegram completes and checks the accounts.
-func (c *Config) resolveTelegram(d *decoder) {
-	block := c.Channels.Telegram
-	if block == nil {
-		return
-	}
-	const at = "channels.telegram"
-	c.telegram = map[string]telegram.Config{}
-	if block.BotToken.IsZero() && !d.isUnavailable("telegram", "") {
-		if v, ok := d.env(telegramTokenVar); ok {
-			block.BotToken = d.keep(v)
+// secretsOf returns the secrets of an account by their keys.
+func secretsOf[T any](account *T) map[string]*secret.String {
+	v := reflect.ValueOf(account).Elem()
+	out := map[string]*secret.String{}
+	for _, f := range fieldsOf(v.Type()) {
+		if s, ok := v.FieldByIndex(f.index).Addr().Interface().(*secret.String); ok {
+			out[f.key] = s
 		}
 	}
-	if len(block.Accounts) == 0 || !block.BotToken.IsZero() || d.isUnavailable("telegram", "") {
-		c.addTelegram(d, DefaultAccount, block.Config, at, d.isUnavailable("telegram", ""))
-	}
-	for _, id := range slices.Sorted(maps.Keys(block.Accounts)) {
-		if id == DefaultAccount {
-			d.fail(join(at+".accounts", id), "this account is the block itself", "move its keys one level up")
-			continue
-		}
-		if !validAgentID(id) {
-			d.fail(join(at+".accounts", id), fmt.Sprintf("%s cannot be an account id", quote(id)), "lower-case letters, digits, - and _, at most 64")
-			continue
-		}
-		c.addTelegram(d, id, block.Accounts[id], join(at+".accounts", id), d.isUnavailable("telegram", id))
-	}
+	return out
 }
 
-func (c *Config) addTelegram(d *decoder, id string, t telegram.Config, at string, unavailable bool) {
-	t = t.WithDefaults()
-	if t.Enabled != nil && !*t.Enabled {
-		return
+// platformConfig is what the accounts of every platform have in common.
+type platformConfig[T any] interface {
+	WithDefaults() T
+	Validate() error
+}
+
+// platform says what is particular about the accounts of one platform.
+type platform[T platformConfig[T]] struct {
+	name  string
+	block *Block[T]
+	// tokens are the keys that open the platform, with the environment variable that may hold the
+	// default account's. No two accounts may share one.
+	tokens map[string]string
+	off    func(T) bool
+	// shared are the keys that the accounts of all platforms have.
+	shared func(*T) shared
+	// access says who may talk to an account.
+	access func(T) inbound.Access
+	// webhook is the path that the platform calls, "" = none.
+	webhook func(T) string
+}
+
+// accountsOf completes and checks the accounts of a platform and returns those to run, by id.
+func accountsOf[T platformConfig[T]](c *Config, d *decoder, p platform[T], hooks webhooks) map[string]T {
+	if p.block == nil {
+		return nil
 	}
-	if unavailable { // the rest of the block is checked all the same
-		t.BotToken = secret.New("1:unavailable")
+	at := "channels." + p.name
+	r := resolver[T]{c: c, d: d, p: p, hooks: hooks, run: map[string]T{}, owners: map[secret.String]string{}}
+	off := d.isUnavailable(p.name, "")
+	main := secretsOf(&p.block.Config)
+	opened := off
+	for _, key := range slices.Sorted(maps.Keys(p.tokens)) {
+		if v, ok := d.env(p.tokens[key]); ok && main[key].IsZero() && !off {
+			*main[key] = d.keep(v)
+		}
+		opened = opened || !main[key].IsZero()
 	}
-	d.component(at, t.Validate())
-	for other, o := range c.telegram {
-		if !unavailable && o.BotToken == t.BotToken {
-			d.fail(at+".botToken", fmt.Sprintf("account %s uses this token already", quote(other)), "two pollers of one token take each other's messages")
+	if opened || len(p.block.Accounts) == 0 {
+		r.add(DefaultAccount, p.block.Entry, at, off)
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.block.Accounts)) {
+		here := join(at+".accounts", id)
+		switch {
+		case id == DefaultAccount:
+			d.fail(here, "this account is the block itself", "move its keys one level up")
+		case !validAgentID(id):
+			d.fail(here, fmt.Sprintf("%s cannot be an account id", quote(id)), "lower-case letters, digits, - and _, at most 64")
+		default:
+			r.add(id, p.block.Accounts[id], here, d.isUnavailable(p.name, id))
 		}
 	}
-	if !unavailable {
-		c.telegram[id] = t
+	return r.run
+}
+
+// resolver gathers the accounts of one platform.
+type resolver[T platformConfig[T]] struct {
+	c      *Config
+	d      *decoder
+	p      platform[T]
+	hooks  webhooks
+	run    map[string]T
+	owners map[secret.String]string // by token
+}
+
+// add checks one account. One whose secret cannot be resolved does not run; the rest of it is checked
+// all the same.
+func (r *resolver[T]) add(id string, entry Entry[T], at string, unavailable bool) {
+	account := entry.Config
+	patterns := *r.p.shared(&account).patterns != nil
+	r.c.inherit(r.p.shared(&account))
+	r.c.expandAll(r.d, reflect.ValueOf(&account).Elem(), r.p.name, at)
+	triggers := *r.p.shared(&account).groupAllowFrom
+	account = account.WithDefaults()
+	if r.p.off(account) {
+		return
 	}
+	err := account.Validate()
+	// An adapter's default says the same as no list; only a list that was written binds where groups are open.
+	*r.p.shared(&account).groupAllowFrom = triggers
+	secrets := secretsOf(&account)
+	if unavailable {
+		err = without(err, secrets)
+	}
+	r.d.component(at, err)
+	r.d.checkOpen(at, r.p.shared(&account))
+	r.d.checkAccess(at, r.p.access(account), patterns)
+	r.c.setManners(r.d, r.p.name, id, at, entry.Manners)
+	if unavailable {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.p.tokens)) {
+		token := secret.New(strings.TrimPrefix(secrets[key].Reveal(), "Bot ")) // Discord's, pasted with what stands before it
+		if token.IsZero() {
+			continue
+		}
+		if other, twice := r.owners[token]; twice {
+			r.d.fail(at+"."+key, fmt.Sprintf("account %s uses this token already", quote(other)), "two connections of one token take each other's messages")
+			continue
+		}
+		r.owners[token] = id
+	}
+	if path := r.p.webhook(account); path != "" {
+		r.hooks.claim(r.d, path, at)
+	}
+	r.run[id] = account
+}
+
+// without leaves out what is wrong with secrets that could not be resolved: that was reported already.
+func without(err error, secrets map[string]*secret.String) error {
+	var kept []error
+	for _, e := range flatten(err) {
+		key, _, _ := strings.Cut(e.Error(), ": ")
+		if _, about := secrets[key]; !about {
+			kept = append(kept, e)
+		}
+	}
+	return errors.Join(kept...)
 }
 
 func (d *decoder) isUnavailable(channel, account string) bool {

@@ -95,7 +95,7 @@ func TestTelegramProblems(t *testing.T) {
 			`bot.yaml:1:60: channels.telegram.allowFrom: "alice" is not a numeric Telegram id (names never match)`,
 		},
 		"channels: {telegram: {botToken: '1:x', accounts: {a: {botToken: '1:x'}}}}": {
-			`bot.yaml:1:65: channels.telegram.accounts.a.botToken: account "default" uses this token already (two pollers of one token take each other's messages)`,
+			`bot.yaml:1:65: channels.telegram.accounts.a.botToken: account "default" uses this token already (two connections of one token take each other's messages)`,
 		},
 		"channels: {telegram: {botToken: '1:x', accounts: {default: {}}}}": {
 			`bot.yaml:1:51: channels.telegram.accounts.default: this account is the block itself (move its keys one level up)`,

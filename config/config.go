@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"understudy/channels/discord"
+	"understudy/channels/slack"
 	"understudy/channels/telegram"
 	"understudy/failover/policy"
 	"understudy/internal/secret"
@@ -22,26 +24,35 @@ type Config struct {
 	// Unavailable lists what is switched off because a secret could not be resolved.
 	Unavailable []Unavailable
 
-	rules        policy.Rules
-	pools        map[string]policy.Pool
-	aliases      map[string]llm.ModelRef // by lower-case alias
-	listed       []llm.ModelRef          // keys of agents.defaults.models
-	allow        []string                // nil = everything
-	agents       map[string]Agent
-	agentIDs     []string
-	defaultAgent string
-	anyProvider  bool
-	secrets      []secret.String
-	plaintext    []string
-	telegram     map[string]telegram.Config // what runs, by account
-	stamp        stamp                      // of the file when it was read
+	rules                         policy.Rules
+	pools                         map[string]policy.Pool
+	aliases                       map[string]llm.ModelRef // by lower-case alias
+	listed                        []llm.ModelRef          // keys of agents.defaults.models
+	allow                         []string                // nil = everything
+	agents                        map[string]Agent
+	agentIDs                      []string
+	defaultAgent                  string
+	anyProvider                   bool
+	compactionModel, summaryModel llm.ModelRef
+	secrets                       []secret.String
+	plaintext                     []string
+	commanders                    map[string][]string // who may use commands, by channel
+	stamp                         stamp               // of the file when it was read
+
+	// What runs, by account.
+	slack    map[string]slack.Config
+	discord  map[string]discord.Config
+	telegram map[string]telegram.Config
+	manners  map[accountName]Manners
 }
 
-// Unavailable names a provider, a channel or one account of a channel whose secret could not be
-// resolved. It is switched off; everything else runs (spec/chat.md §7.7).
+// Unavailable names a provider, a channel, one account of a channel, or another part of the
+// configuration whose secret could not be resolved. It is switched off; everything else runs
+// (spec/chat.md §7.7).
 type Unavailable struct {
 	Provider         string
 	Channel, Account string // Account "" = the channel's default account
+	Part             string // the key of a tool server or of somebody who speaks or listens
 	Problem          Problem
 }
 

@@ -65,7 +65,7 @@ func (d *decoder) document(n ast.Node, c *Config) {
 }
 
 // targets are the keys that say where secrets are sent, wherever they stand.
-var targets = []string{"baseUrl", "apiRoot", "proxy", "authorizeUrl", "tokenUrl", "deviceUrl"}
+var targets = []string{"baseUrl", "apiRoot", "proxy", "webhookUrl", "authorizeUrl", "tokenUrl", "deviceUrl"}
 
 // checkTargets refuses a file that must not name secrets when it says where they go: a key of the
 // environment or the auth store sent to a stranger's host is as bad as one that is read.

@@ -9,10 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"understudy/session"
 )
 
 // tokens are the variables that config.example.yaml refers to.
-var tokens = []string{"ANTHROPIC_API_KEY", "sk-ant-example", "TELEGRAM_BOT_TOKEN", "1:example", "TELEGRAM_OPS_TOKEN", "2:example"}
+var tokens = []string{
+	"ANTHROPIC_API_KEY", "sk-ant-example",
+	"SLACK_BOT_TOKEN", "xoxb-1-example", "SLACK_APP_TOKEN", "xapp-1-example", "SLACK_OPS_BOT_TOKEN", "xoxb-2-example", "SLACK_OPS_APP_TOKEN", "xapp-2-example",
+	"DISCORD_BOT_TOKEN", "MTIzNDU2.example.one", "DISCORD_OPS_TOKEN", "MTIzNDU3.example.two",
+	"TELEGRAM_BOT_TOKEN", "1:example", "TELEGRAM_OPS_TOKEN", "2:example", "TICKETS_TOKEN", "tickets-example",
+}
 
 func example(t *testing.T) []byte {
 	t.Helper()
@@ -52,8 +59,12 @@ func TestExampleLoadsAndDocumentsEveryKey(t *testing.T) {
 	d.document(node, &decoded)
 	want := map[string]bool{}
 	keysBelow(reflect.TypeFor[File](), "", want)
-	free := regexp.MustCompile(`^(agents\.defaults\.models|auth\.(profiles|order|providers|cooldowns\.billingBackoffHoursByProvider)|models\.providers(\.\{\}\.headers)?|channels\.telegram\.(groups|accounts(\.\{\}\.groups)?)|session\.(identityLinks|resetByType|resetByChannel))(\.[^.\["]+|\["[^"]*"\])`)
+	free := regexp.MustCompile(`^(agents\.defaults\.models|auth\.(profiles|order|providers|cooldowns\.billingBackoffHoursByProvider)|models\.providers(\.\{\}\.headers)?|` +
+		`channels\.(slack\.channels|discord\.guilds(\.\{\}\.channels)?|telegram\.groups|[a-z]+\.accounts)|` +
+		`session\.(identityLinks|resetByType|resetByChannel)|messages\.inbound\.byChannel|agents\.defaults\.heartbeat\.byChannel|accessGroups|commands\.allowFrom|` +
+		`queue\.(byChannel|debounceMsByChannel)|mcp\.servers(\.\{\}\.(env|headers))?|tts\.providers(\.\{\}\.env)?|stt\.env)(\.[^.\["{]+|\["[^"]*"\])`)
 	index := regexp.MustCompile(`\[\d+\]`)
+	accounts := regexp.MustCompile(`^channels\.[a-z]+\.accounts\.\{\}\.|^agents\.list\.heartbeat\.`) // the same keys as the block
 	for path := range d.at {
 		path = index.ReplaceAllString(path, "")
 		for range 3 {
@@ -62,7 +73,7 @@ func TestExampleLoadsAndDocumentsEveryKey(t *testing.T) {
 		delete(want, path)
 	}
 	for path := range want {
-		if !strings.HasPrefix(path, "channels.telegram.accounts.{}.") { // the same keys as the block
+		if !accounts.MatchString(path) {
 			t.Errorf("config.example.yaml does not mention %s", path)
 		}
 	}
@@ -73,14 +84,18 @@ func TestExampleLoadsAndDocumentsEveryKey(t *testing.T) {
 	if len(ws) > 0 || len(c.Unavailable) > 0 {
 		t.Errorf("warnings %v, unavailable %v", ws, c.Unavailable)
 	}
-	if len(c.TelegramAccounts()) != 2 {
-		t.Errorf("accounts %v", c.TelegramAccounts())
+	for name, n := range map[string]int{"slack": len(c.SlackAccounts()), "discord": len(c.DiscordAccounts()), "telegram": len(c.TelegramAccounts())} {
+		if n != 2 {
+			t.Errorf("%d accounts of %s", n, name)
+		}
 	}
 }
 
 func TestExampleIsHonestAboutDefaults(t *testing.T) {
 	c := must(t, string(example(t)), tokens...)
-	empty := must(t, "channels: {telegram: {botToken: '1:x'}}")
+	empty := must(t, "channels: {slack: {botToken: xoxb-1, appToken: xapp-1}, discord: {botToken: MTIzNDU2.x.y}, telegram: {botToken: '1:x'}}")
+	slack, slackDefault := c.SlackAccounts()[DefaultAccount], empty.SlackAccounts()[DefaultAccount]
+	discord, discordDefault := c.DiscordAccounts()[DefaultAccount], empty.DiscordAccounts()[DefaultAccount]
 	for name, pair := range map[string][2]any{
 		"rotations": {c.Rules().OverloadedRotations, empty.Rules().OverloadedRotations},
 		"billing":   {c.Rules().BillingMax, empty.Rules().BillingMax},
@@ -90,8 +105,21 @@ func TestExampleIsHonestAboutDefaults(t *testing.T) {
 		"logging":   {c.Logging, empty.Logging},
 		"notices":   {c.Notices, empty.Notices},
 		"listen":    {c.Gateway.Listen, empty.Gateway.Listen},
-		"messages":  {c.Messages, empty.Messages},
+		"catch-up":  {c.Messages.CatchUp, empty.Messages.CatchUp},
+		"debounce":  {c.Messages.Inbound.DebounceMs, empty.Messages.Inbound.DebounceMs},
+		"history":   {c.Messages.GroupChat.HistoryLimit, empty.Messages.GroupChat.HistoryLimit},
+		"ack":       {c.Messages.AckReactionScope, empty.Messages.AckReactionScope},
+		"slack": {
+			[]any{slack.Mode, slack.APIRoot, slack.WebhookPath, slack.ReplyToMode, slack.Streaming, slack.TextChunkLimit, slack.MediaMaxMB, slack.HistoryLimit, slack.Thread, slack.UnfurlLinks, slack.Commands, slack.SlashCommand, slack.CatchUp, slack.ImplicitMentions, slack.DM, slack.AllowBots},
+			[]any{slackDefault.Mode, slackDefault.APIRoot, slackDefault.WebhookPath, slackDefault.ReplyToMode, slackDefault.Streaming, slackDefault.TextChunkLimit, slackDefault.MediaMaxMB, slackDefault.HistoryLimit, slackDefault.Thread, slackDefault.UnfurlLinks, slackDefault.Commands, slackDefault.SlashCommand, slackDefault.CatchUp, slackDefault.ImplicitMentions, slackDefault.DM, slackDefault.AllowBots},
+		},
+		"discord": {
+			[]any{discord.APIRoot, discord.ReplyToMode, discord.Streaming, discord.TextChunkLimit, discord.MaxLinesPerMessage, discord.MediaMaxMB, discord.HistoryLimit, discord.SuppressEmbeds, discord.Commands, discord.Intents, discord.CatchUp, discord.ImplicitMentions, discord.AllowBots},
+			[]any{discordDefault.APIRoot, discordDefault.ReplyToMode, discordDefault.Streaming, discordDefault.TextChunkLimit, discordDefault.MaxLinesPerMessage, discordDefault.MediaMaxMB, discordDefault.HistoryLimit, discordDefault.SuppressEmbeds, discordDefault.Commands, discordDefault.Intents, discordDefault.CatchUp, discordDefault.ImplicitMentions, discordDefault.AllowBots},
+		},
 		"dmScope":   {c.Session.DMScope, empty.Session.DMScope},
+		"queue":     {c.Queue.For("web", session.Queue{}), empty.Queue.For("web", session.Queue{})},
+		"manners":   {[]any{c.Messages.TypingMode, c.Messages.BotLoopProtection, c.Manners("slack", ""), c.Manners("discord", ""), c.Manners("telegram", ""), c.Messages.ResponsePrefix, c.Messages.ErrorPolicy, c.Messages.ContextVisibility, c.Commands.VerboseInGroups}, []any{empty.Messages.TypingMode, empty.Messages.BotLoopProtection, empty.Manners("slack", ""), empty.Manners("discord", ""), empty.Manners("telegram", ""), empty.Messages.ResponsePrefix, empty.Messages.ErrorPolicy, empty.Messages.ContextVisibility, empty.Commands.VerboseInGroups}},
 		"reserve":   {c.Compaction.ReserveTokens, empty.Compaction.ReserveTokens},
 		"recent":    {c.Compaction.KeepRecentTokens, empty.Compaction.KeepRecentTokens},
 		"parallel":  {c.Agents.Defaults.MaxConcurrent, empty.Agents.Defaults.MaxConcurrent},
@@ -193,6 +221,28 @@ func TestSchemaNamesEveryKey(t *testing.T) {
 	} {
 		if at(path...) == nil {
 			t.Errorf("nothing at %v", path)
+		}
+	}
+}
+
+// TestManualExplainsTheMessagesKeys: every key of the section stands in its table.
+func TestManualExplainsTheMessagesKeys(t *testing.T) {
+	manual, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(manual), "**For all channels**")
+	table, _, end := strings.Cut(table, "\n## ")
+	if !ok || !end {
+		t.Fatal("the table is gone")
+	}
+	keys := map[string]bool{}
+	keysBelow(reflect.TypeFor[Messages](), "", keys)
+	keysBelow(reflect.TypeFor[Manners](), "", keys)
+	for key := range keys {
+		parts := strings.Split(strings.TrimSuffix(key, ".{}"), ".")
+		if name := parts[len(parts)-1]; !strings.Contains(table, "`"+name+"`") && !strings.Contains(table, "`"+key+"`") && !strings.Contains(table, "`"+key+".") {
+			t.Errorf("docs/configuration.md does not explain %s", key)
 		}
 	}
 }

@@ -161,8 +161,8 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// unresolved notes a reference that leads nowhere: a channel or provider is switched off by it,
-// anything else cannot do without.
+// unresolved notes a reference that leads nowhere: what can do without is switched off by it, the rest
+// cannot be used.
 func (d *decoder) unresolved(n ast.Node, path, reason string) {
 	u := ownerOf(path)
 	if u == (Unavailable{}) {
@@ -173,7 +173,7 @@ func (d *decoder) unresolved(n ast.Node, path, reason string) {
 	d.unavailable = append(d.unavailable, u)
 }
 
-// ownerOf names the provider, channel or channel account that a key belongs to; zero = none.
+// ownerOf names what can be switched off alone and that a key belongs to; zero = nothing.
 func ownerOf(path string) Unavailable {
 	parts := splitPath(path)
 	switch {
@@ -183,6 +183,10 @@ func ownerOf(path string) Unavailable {
 		return Unavailable{Channel: parts[1], Account: parts[3]}
 	case len(parts) > 2 && parts[0] == "channels":
 		return Unavailable{Channel: parts[1]}
+	case len(parts) > 3 && (parts[0] == "mcp" && parts[1] == "servers" || parts[0] == "tts" && parts[1] == "providers"):
+		return Unavailable{Part: join(parts[0]+"."+parts[1], parts[2])}
+	case len(parts) > 1 && parts[0] == "stt":
+		return Unavailable{Part: "stt"}
 	}
 	return Unavailable{}
 }

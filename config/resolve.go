@@ -181,7 +181,6 @@ func (c *Config) resolveAgents(d *decoder) {
 		ID:           defaultAgentID,
 		Models:       c.models(d, def.Model, at+".model", false),
 		ImageModels:  c.models(d, def.ImageModel, at+".imageModel", false),
-		Heartbeat:    c.heartbeat(d, def.Heartbeat, nil, at+".heartbeat"),
 		SystemPrompt: def.SystemPrompt,
 		Timeout:      defaultTurnTimeout,
 		Timezone:     time.Local,
@@ -195,6 +194,7 @@ func (c *Config) resolveAgents(d *decoder) {
 	if def.UserTimezone != "" {
 		base.Timezone = d.zone(def.UserTimezone, at+".userTimezone")
 	}
+	base.Heartbeat = c.heartbeat(d, def.Heartbeat, nil, base.Timezone, at+".heartbeat")
 	if n := def.MaxConcurrent; n < 1 || n > 100_000 {
 		d.fail(at+".maxConcurrent", fmt.Sprintf("%d is not between 1 and 100000", n), "")
 	}
@@ -241,30 +241,13 @@ func (c *Config) addAgent(d *decoder, a Agent, e AgentEntry, at string) {
 		a.ImageModels = c.models(d, *e.ImageModel, at+".imageModel", true)
 	}
 	if e.Heartbeat != nil {
-		a.Heartbeat = c.heartbeat(d, *e.Heartbeat, &a.Heartbeat, at+".heartbeat")
+		a.Heartbeat = c.heartbeat(d, *e.Heartbeat, &a.Heartbeat, a.Timezone, at+".heartbeat")
 	}
 	if e.SystemPrompt != nil {
 		a.SystemPrompt = *e.SystemPrompt
 	}
 	c.agents[a.ID] = a
 	c.agentIDs = append(c.agentIDs, a.ID)
-}
-
-func (c *Config) heartbeat(d *decoder, h Heartbeat, base *AgentHeartbeat, at string) AgentHeartbeat {
-	out := AgentHeartbeat{Every: defaultHeartbeatEvery}
-	if base != nil {
-		out = *base
-	}
-	if h.Model != "" {
-		out.Model = c.primary(d, h.Model, at+".model")
-	}
-	if h.Every != nil {
-		out.Every = time.Duration(*h.Every)
-		if out.Every != 0 && (out.Every < time.Minute || out.Every > longestSpan) {
-			d.fail(at+".every", fmt.Sprintf("%s is too short or too long for a heartbeat", out.Every), "at least 1m; 0 = off")
-		}
-	}
-	return out
 }
 
 func validAgentID(id string) bool {

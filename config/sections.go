@@ -2,29 +2,46 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"understudy/budget"
+	"understudy/cron"
 	"understudy/gateway"
-	"understudy/inbound"
+	"understudy/llm"
+	"understudy/mcp"
 	"understudy/notices"
 	"understudy/provider"
 	"understudy/session"
+	"understudy/stt"
+	"understudy/tts"
 )
 
 // File is the configuration as it is written: one field per top-level key.
 type File struct {
-	Agents     Agents         `yaml:"agents"`
-	Auth       Auth           `yaml:"auth"`
-	Models     Models         `yaml:"models"`
-	Notices    notices.Config `yaml:"notices"`
-	Channels   Channels       `yaml:"channels"`
-	Session    session.Config `yaml:"session"`
-	Messages   Messages       `yaml:"messages"`
-	Commands   Commands       `yaml:"commands"`
-	Gateway    gateway.Config `yaml:"gateway"`
-	Logging    Logging        `yaml:"logging"`
-	Shutdown   Shutdown       `yaml:"shutdown"`
-	Compaction Compaction     `yaml:"compaction"`
+	Agents   Agents         `yaml:"agents"`
+	Auth     Auth           `yaml:"auth"`
+	Models   Models         `yaml:"models"`
+	Notices  notices.Config `yaml:"notices"`
+	Channels Channels       `yaml:"channels"`
+	// Bindings choose the agent of a message; without a match it is the default one.
+	Bindings []Binding           `yaml:"bindings"`
+	Session  session.Config      `yaml:"session"`
+	Queue    session.QueueConfig `yaml:"queue"`
+	Messages Messages            `yaml:"messages"`
+	Commands Commands            `yaml:"commands"`
+	// AccessGroups are lists of ids by name, for accessGroup:<name> in any allowlist (spec/chat.md §2.2).
+	AccessGroups map[string][]string `yaml:"accessGroups"`
+	Gateway      gateway.Config      `yaml:"gateway"`
+	Logging      Logging             `yaml:"logging"`
+	Shutdown     Shutdown            `yaml:"shutdown"`
+	Compaction   Compaction          `yaml:"compaction"`
+	MCP          mcp.Config          `yaml:"mcp"`
+	TTS          tts.Config          `yaml:"tts"`
+	STT          stt.Config          `yaml:"stt"`
+	Cron         cron.Config         `yaml:"cron"`
+	Budget       budget.Config       `yaml:"budget"`
 }
 
 // Models is the `models` section.
@@ -46,26 +63,10 @@ type Shutdown struct {
 	Drain time.Duration `yaml:"drain"`
 }
 
-// Messages is the `messages` section.
-type Messages struct {
-	CatchUp CatchUp `yaml:"catchUp"`
-}
-
-// CatchUp limits what is answered after a restart.
-type CatchUp struct {
-	// MaxAge is the age beyond which a message is not answered any more; its sender is told.
-	MaxAge time.Duration `yaml:"maxAge"`
-}
-
-// Commands is the `commands` section.
-type Commands struct {
-	// OwnerAllowFrom lists the owners as channel:id, for example telegram:123456789.
-	OwnerAllowFrom []string `yaml:"ownerAllowFrom"`
-}
-
 // Compaction is the `compaction` section (spec/chat.md §1.8).
 type Compaction struct {
-	// Model writes the summaries; "" = the session's own. It gets no fallbacks.
+	// Model writes the summaries; "" = the session's own. It gets no fallbacks. It is written like every
+	// model of the configuration; Config.CompactionModel is what it means.
 	Model string `yaml:"model"`
 	// ReserveTokens is what of the context window is kept free for the answer.
 	ReserveTokens int `yaml:"reserveTokens"`
@@ -80,7 +81,7 @@ func defaults(env Env) Config {
 		Env: env,
 		File: File{
 			Agents:     Agents{Defaults: AgentDefaults{MaxConcurrent: defaultMaxConcurrent}},
-			Messages:   Messages{CatchUp: CatchUp{MaxAge: inbound.DefaultMaxAge}},
+			Messages:   defaultMessages(),
 			Logging:    Logging{Level: "info", Format: "auto"},
 			Shutdown:   Shutdown{Drain: 30 * time.Second},
 			Compaction: Compaction{ReserveTokens: 16_384, KeepRecentTokens: 20_000},
@@ -94,16 +95,21 @@ func (c *Config) resolveSections(d *decoder) {
 	d.component("notices", c.Notices.Validate())
 	c.Session = c.Session.WithDefaults()
 	d.component("session", c.Session.Validate())
+	c.resolveQueue(d)
+	c.resolveBindings(d)
+	c.resolveTools(d)
+	c.resolveSpeech(d)
+	d.component("cron", c.Cron.Validate())
+	c.Cron = c.Cron.WithDefaults()
+	d.component("budget", c.Budget.Validate())
 	c.resolveGateway(d)
-	c.resolveTelegram(d)
-	d.component("", inbound.Config{Owners: c.Commands.OwnerAllowFrom}.Validate())
-	if age := c.Messages.CatchUp.MaxAge; age < time.Minute || age > 7*24*time.Hour {
-		d.fail("messages.catchUp.maxAge", fmt.Sprintf("%s is not between 1m and 7d", age), "")
-	}
+	c.resolveAccessGroups(d)
+	c.resolveMessages(d)
+	c.resolvePlatforms(d)
 	if c.Shutdown.Drain > time.Hour {
 		d.fail("shutdown.drain", fmt.Sprintf("%s is longer than an hour", c.Shutdown.Drain), "")
 	}
-	c.primary(d, c.Compaction.Model, "compaction.model")
+	c.compactionModel = c.primary(d, c.Compaction.Model, "compaction.model")
 	for _, n := range [...]struct {
 		key   string
 		value int
@@ -111,6 +117,20 @@ func (c *Config) resolveSections(d *decoder) {
 		if n.value < 0 || n.value > 100_000_000 {
 			d.fail("compaction."+n.key, fmt.Sprintf("%d is not a sensible number of tokens", n.value), "")
 		}
+	}
+}
+
+// CompactionModel is the model that writes summaries; zero = the session's own.
+func (c *Config) CompactionModel() llm.ModelRef { return c.compactionModel }
+
+// resolveQueue checks how messages wait.
+func (c *Config) resolveQueue(d *decoder) {
+	d.component("queue", c.Queue.Validate())
+	for _, channel := range slices.Sorted(maps.Keys(c.Queue.ByChannel)) {
+		c.anyChannelKey(d, join("queue.byChannel", channel), channel)
+	}
+	for _, channel := range slices.Sorted(maps.Keys(c.Queue.DebounceMsByChannel)) {
+		c.anyChannelKey(d, join("queue.debounceMsByChannel", channel), channel)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy/failover/policy"
+	"understudy/heartbeat"
 	"understudy/llm"
 )
 
@@ -41,10 +42,12 @@ func TestAgentsInheritEverythingButFallbacks(t *testing.T) {
 	c := must(t, house)
 	berlin, _ := time.LoadLocation("Europe/Berlin")
 	base := policy.Models{Primary: ref("anthropic/claude-opus-4-8"), Fallbacks: []llm.ModelRef{ref("openai/gpt-5.5"), ref("ollama/qwen3.5:27b")}}
-	beat := AgentHeartbeat{Model: ref("zai/glm-5"), Every: 15 * time.Minute}
+	beat := heartbeat.Settings{Model: ref("zai/glm-5"), Every: 15 * time.Minute, Show: heartbeat.Show{Alerts: true, Indicator: true}}.WithDefaults()
+	off := beat
+	off.Every = 0
 	for _, want := range []Agent{
 		{ID: "main", Default: true, Models: base, Heartbeat: beat, Timezone: berlin},
-		{ID: "ops", Models: policy.Models{Primary: ref("openai/gpt-5.5"), Own: true}, SystemPrompt: "be brief", Heartbeat: AgentHeartbeat{Model: beat.Model}, Timezone: berlin},
+		{ID: "ops", Models: policy.Models{Primary: ref("openai/gpt-5.5"), Own: true}, SystemPrompt: "be brief", Heartbeat: off, Timezone: berlin},
 		{ID: "strict", Models: policy.Models{Primary: ref("anthropic/claude-opus-4-8"), Fallbacks: []llm.ModelRef{}, Own: true}, Heartbeat: beat, Timezone: berlin},
 		{ID: "own", Models: policy.Models{Primary: ref("zai/glm-5"), Fallbacks: []llm.ModelRef{ref("anthropic/claude-opus-4-8")}, Own: true}, Heartbeat: beat, Timezone: berlin},
 	} {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -26,11 +27,16 @@ type Change struct {
 // path again every time, so editors and tools that replace the file by renaming are noticed too.
 // A file that was found at the start is never exchanged for one in another place.
 type Watcher struct {
-	load func() (*Config, []Warning, error)
-	stat func() stamp
-	last stamp
-	kick chan struct{}
+	load  func() (*Config, []Warning, error)
+	stat  func() stamp
+	last  stamp
+	kick  chan struct{}
+	asked chan chan error
+	ended chan struct{}
 }
+
+// ErrStopping is returned by Now when nothing is reloaded any more.
+var ErrStopping = errors.New("the bot is stopping; the configuration is read again by the next start")
 
 // NewWatcher returns a Watcher for the file that loaded came from. Opts are those of its Load.
 func NewWatcher(opts Options, loaded *Config) *Watcher {
@@ -55,8 +61,10 @@ func NewWatcher(opts Options, loaded *Config) *Watcher {
 			}
 			return stampOf(p, info)
 		},
-		last: loaded.stamp,
-		kick: make(chan struct{}, 1),
+		last:  loaded.stamp,
+		kick:  make(chan struct{}, 1),
+		asked: make(chan chan error),
+		ended: make(chan struct{}),
 	}
 }
 
@@ -69,14 +77,37 @@ func (w *Watcher) Reload() {
 	}
 }
 
-// Run calls apply with the outcome of every reload, one after the other, until ctx ends.
-func (w *Watcher) Run(ctx context.Context, apply func(Change)) {
+// Now reloads like Reload, waits, and returns why the new configuration is not in use. It needs Run.
+func (w *Watcher) Now(ctx context.Context) error {
+	answer := make(chan error, 1)
+	select {
+	case w.asked <- answer:
+	case <-w.ended:
+		return ErrStopping
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Run calls apply with the outcome of every reload, one after the other, until ctx ends; what apply
+// returns is for who asked with Now. It may be called once.
+func (w *Watcher) Run(ctx context.Context, apply func(Change) error) {
+	defer close(w.ended)
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
+		var answer chan error
 		select {
 		case <-ctx.Done():
 			return
+		case answer = <-w.asked:
+			w.last = w.stat()
 		case <-w.kick:
 			w.last = w.stat()
 		case <-tick.C:
@@ -95,7 +126,10 @@ func (w *Watcher) Run(ctx context.Context, apply func(Change)) {
 		}
 		var c Change
 		c.Config, c.Warnings, c.Err = w.load()
-		apply(c)
+		err := apply(c)
+		if answer != nil {
+			answer <- err
+		}
 	}
 }
 

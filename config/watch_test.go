@@ -44,10 +44,11 @@ func (f *fakeFile) load() (*Config, []Warning, error) {
 	return &Config{}, nil, f.err
 }
 
-func (f *fakeFile) apply(c Change) {
+func (f *fakeFile) apply(c Change) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changes = append(f.changes, c)
+	return c.Err
 }
 
 // change alters the file.
@@ -67,7 +68,7 @@ func (f *fakeFile) seen() (int, []Change) {
 // watched starts a Watcher over a file, in the bubble of the caller, until the test ends.
 func watched(t *testing.T) *fakeFile {
 	f := &fakeFile{stamp: stamp{path: "bot.yaml", modified: 1, inode: 1}}
-	f.watcher = &Watcher{stat: f.look, load: f.load, last: f.stamp, kick: make(chan struct{}, 1)}
+	f.watcher = &Watcher{stat: f.look, load: f.load, last: f.stamp, kick: make(chan struct{}, 1), asked: make(chan chan error), ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -200,4 +201,41 @@ func TestWatcherStaysWithItsFile(t *testing.T) {
 	if _, _, err := w.load(); err == nil || !strings.Contains(err.Error(), "there is no such file") {
 		t.Errorf("removed file: %v", err)
 	}
+}
+
+func TestReloadByHandIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := watched(t)
+		f.change(func(f *fakeFile) { f.stamp.modified++ })
+		if err := f.watcher.Now(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if loads, changes := f.seen(); loads != 1 || len(changes) != 1 {
+			t.Errorf("the edited file was read %d times and applied %d times", loads, len(changes))
+		}
+		wrong := errors.New("wrong")
+		f.change(func(f *fakeFile) { f.err = wrong })
+		if err := f.watcher.Now(t.Context()); !errors.Is(err, wrong) {
+			t.Errorf("who asked is told: %v", err)
+		}
+	})
+}
+
+func TestReloadByHandDoesNotHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeFile{}
+		f.watcher = NewWatcher(Options{Env: env()}, &Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		f.watcher.Run(ctx, f.apply)
+		if err := f.watcher.Now(t.Context()); !errors.Is(err, ErrStopping) {
+			t.Errorf("after the end: %v", err)
+		}
+		idle := NewWatcher(Options{Env: env()}, &Config{})
+		if err := idle.Now(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("before the beginning: %v", err)
+		}
+	})
 }

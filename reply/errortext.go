@@ -172,9 +172,14 @@ func summaryText(e *failover.FallbackSummaryError, v view) string {
 	reasons := make(map[llm.Reason]bool, 2)
 	last := make(map[llm.ModelRef]string, len(e.Attempts))
 	var order []llm.ModelRef // by last appearance
+	kept := false // a stand-in was not asked because of what it costs
 	for _, a := range e.Attempts {
 		reasons[a.Reason] = true
 		last[a.Ref()] = notices.Because(a.Reason, a.Detail)
+		if a.Why == policy.WhyBudget {
+			last[a.Ref()] = becauseMoney
+			kept = true
+		}
 		order = slices.DeleteFunc(order, func(r llm.ModelRef) bool { return r == a.Ref() })
 		order = append(order, a.Ref())
 	}
@@ -209,8 +214,14 @@ func summaryText(e *failover.FallbackSummaryError, v view) string {
 	if credentials {
 		b.WriteString(" The operator can look with `bot auth status`.")
 	}
+	if kept {
+		b.WriteString(" Models that cost money may stand in only within the budget, or when you agree.")
+	}
 	return b.String()
 }
+
+// becauseMoney is why a stand-in that costs money was not asked.
+const becauseMoney = "not asked because of what it costs"
 
 // shortRef keeps a long model name from pushing the advice out of the text.
 func shortRef(ref llm.ModelRef) string {

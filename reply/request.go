@@ -39,6 +39,8 @@ type Request struct {
 	Digests []string
 	// Selection replaces the session's own (cron, heartbeat, one-off); nil = the session's.
 	Selection *policy.Selection
+	// Timeout replaces the agent's limit of a whole turn; 0 = the agent's.
+	Timeout time.Duration
 	// Light leaves the agent's files out (`lightContext`).
 	Light bool
 	// Tail bounds how many turns of the conversation an internal turn is shown; it then is a guest

@@ -71,7 +71,7 @@ func pinOf(s session.Session) policy.Pin {
 func (t *turn) settle(ctx context.Context, o Outcome, a failover.Answer) (notice string) {
 	stored := t.finish(ctx, o, t.fresh, func(s *session.Session) error {
 		notice = ""
-		if t.req.internal() {
+		if t.req.internal() || t.req.Selection != nil { // a model chosen for this turn alone says nothing of the session
 			return nil
 		}
 		now := *s

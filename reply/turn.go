@@ -98,6 +98,9 @@ func (t *turn) work(ctx context.Context) (a failover.Answer, err error) {
 func (r *Runner) begin(q Request) *turn {
 	t := &turn{r: r, req: q, cfg: r.deps.AgentAt(q.Agent, q.To), began: r.deps.Clock.Now()}
 	t.cfg.Compaction = t.cfg.Compaction.withDefaults()
+	if q.Timeout > 0 {
+		t.cfg.Timeout = q.Timeout
+	}
 	t.tools = r.toolbox(q, t.cfg)
 	t.log = r.deps.Log.With("agent", q.Agent, "session", q.Key, "turn", q.ID)
 	return t

@@ -27,6 +27,10 @@ func (s *stage) commandDeps(p *process) commands.Deps {
 		Channels: func() []commands.Channel { return nil },
 		Clock:    s.clock.Clock(), Zone: func(string) *time.Location { return time.UTC }, Log: s.log,
 		Version: "drill", Started: s.sc.start,
+		Probe: func(ctx context.Context, agent string, ref llm.ModelRef) (answered, asked bool, err error) {
+			return p.job.Ask(ctx, agent, ref)
+		},
+		NextProbe: func() time.Time { return p.nextJob },
 	}
 }
 

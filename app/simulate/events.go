@@ -26,6 +26,7 @@ func (p *parser) event(n ast.Node, at string) {
 		}
 	}
 	session := func(n ast.Node, at string) { e.session = p.name(n, at) }
+	crowd := 0
 	span := map[string]ast.Node{}
 	p.section(n, at, keys{
 		"at":        func(n ast.Node, at string) { e.at = p.moment(n, at) },
@@ -33,6 +34,7 @@ func (p *parser) event(n ast.Node, at string) {
 		"from":      func(n ast.Node, at string) { span["from"], from = n, p.moment(n, at) },
 		"until":     func(n ast.Node, at string) { span["until"], until = n, p.moment(n, at) },
 		"session":   func(n ast.Node, at string) { span["session"] = n; session(n, at) },
+		"sessions":  func(n ast.Node, at string) { span["sessions"], crowd = n, p.number(n, at) },
 		"image":     func(n ast.Node, at string) { span["image"] = n; e.image = p.flag(n, at) },
 		"user":      kind(eventUser, func(n ast.Node, at string) { e.text = p.text(n, at) }),
 		"heartbeat": kind(eventHeartbeat, session),
@@ -58,7 +60,7 @@ func (p *parser) event(n ast.Node, at string) {
 				p.fail(span[key], at+"."+key, "only a repeated event has "+key, "add every: <duration>, or write at")
 			}
 		}
-		p.s.events = append(p.s.events, e)
+		p.unfold(n, at, e, crowd)
 		return
 	}
 	if from.IsZero() {
@@ -69,13 +71,27 @@ func (p *parser) event(n ast.Node, at string) {
 		return
 	}
 	for t := from; t.Before(until); t = t.Add(every) {
-		if len(p.s.events) >= maxEvents {
-			p.fail(n, at, fmt.Sprintf("more than %d events", maxEvents), "repeat less often")
+		e.at = t
+		if !p.unfold(n, at, e, crowd) {
 			return
 		}
-		e.at = t
+	}
+}
+
+// unfold adds an event, or one for each of so many sessions: name1, name2 and so on.
+func (p *parser) unfold(n ast.Node, at string, e event, crowd int) bool {
+	name := e.session
+	for i := range max(crowd, 1) {
+		if len(p.s.events) >= maxEvents {
+			p.fail(n, at, fmt.Sprintf("more than %d events", maxEvents), "repeat less often")
+			return false
+		}
+		if crowd > 0 {
+			e.session = fmt.Sprintf("%s%d", name, i+1)
+		}
 		p.s.events = append(p.s.events, e)
 	}
+	return true
 }
 
 // belongs checks that session and image stand beside what they belong to.
@@ -86,7 +102,7 @@ func (p *parser) belongs(n ast.Node, at string, e event, given map[string]ast.No
 		}
 		return
 	}
-	for _, key := range []string{"session", "image"} {
+	for _, key := range []string{"session", "sessions", "image"} {
 		if given[key] != nil {
 			p.fail(given[key], at+"."+key, "this belongs beside user", "cron has its own session; heartbeat, stop and compact name theirs")
 		}

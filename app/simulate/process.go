@@ -72,7 +72,7 @@ func (s *stage) start() error {
 	p.job = heartbeat.New(heartbeat.Deps{
 		Sessions: s.sessions, Clock: s.clock.Clock(), Log: s.log,
 		Probe: func(ctx context.Context, agent string, ref llm.ModelRef, onlyCooling bool) (answered, asked bool, err error) {
-			result, err := p.failover.Probe(ctx, agent, ref, onlyCooling)
+			result, _, err := p.failover.Probe(ctx, agent, ref, onlyCooling)
 			return result == failover.ProbeBack, result == failover.ProbeBack || result == failover.ProbeDown, err
 		},
 	})
@@ -274,7 +274,7 @@ func (s *stage) request(ctx context.Context, w work) (reply.Request, error) {
 			Sender: chat.Sender{ID: w.event.session, Local: true},
 		}
 		if w.event.image {
-			q.In.Attachments = []chat.Attachment{{Name: "picture.png", MediaType: "image/png", Size: 1, Data: []byte{0}}}
+			q.In.Attachments = []chat.Attachment{{Name: "picture.png", MediaType: "image/png", Data: dot()}}
 		}
 	}
 	return q, err

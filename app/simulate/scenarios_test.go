@@ -65,6 +65,20 @@ var shipped = map[string]struct {
 		"21901 health anthropic:work step 0",
 		"54061 dm#8 notice ↪️ Model Fallback cleared: anthropic/claude-opus-4-8 (was openai/gpt-5.5)",
 	}, "8 turns 6 answered 2 failed, anthropic/claude-opus-4-8=1 openai/gpt-5.5=5, 20 calls 13 failed, 2 notices, waited 0s, slowest 1s"},
+	"five-hundred-chats.yaml": {[]string{
+		"661 early#1 try openai/gpt-5.5 openai:work 429 rate_limit 1s",
+		"661 health openai:work for gpt-5.5 cooling until 22261 rate_limit step 1",
+		"720 chat1#2 skip openai/gpt-5.5 rate_limit cooling",
+		"721 chat1#2 notice ↪️ Model Fallback: anthropic/claude-opus-4-8 (selected openai/gpt-5.5; rate limit)",
+		"901 #0 try openai/gpt-5.5 openai:work 429 rate_limit 1s probe",
+		"7261 owner command",
+		"9001 report#1002 answer anthropic/claude-opus-4-8: The stand-in answers.",
+		"9061 watch#1003 answer anthropic/claude-opus-4-8: The stand-in answers.",
+		"11101 #0 try openai/gpt-5.5 openai:work 429 rate_limit 1s probe",
+		"11401 #0 try openai/gpt-5.5 openai:work ok 1s probe",
+		"11401 health openai:work for gpt-5.5 step 0",
+		"12002 chat500#1503 notice ↪️ Model Fallback cleared: openai/gpt-5.5 (was anthropic/claude-opus-4-8)",
+	}, "1503 turns 1503 answered 0 failed, anthropic/claude-opus-4-8=1003 openai/gpt-5.5=500, 1541 calls 37 failed, 1001 notices, waited 0s, slowest 2s"},
 	"flapping-primary.yaml": {[]string{
 		"90 health openai:work cooling until 120 overloaded step 1",
 		"90 dm#3 notice ↪️ Model Fallback: anthropic/claude-opus-4-8 (selected openai/gpt-5.5; overloaded)",
@@ -135,6 +149,30 @@ func TestShippedScenarios(t *testing.T) {
 				t.Errorf("got  %s\nwant … summary %s", got, want.summary)
 			}
 		})
+	}
+}
+
+// However many chats wait for a lead, it is asked once every five minutes, and besides when an owner wants it.
+func TestFiveHundredChatsCostOneProbeEveryFiveMinutes(t *testing.T) {
+	const name = "five-hundred-chats.yaml"
+	data, err := os.ReadFile(filepath.Join(scenarios, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, trace := drill(t, name, data, nil)
+	regular, byHand, last := 0, 0, 601.0 // when the job ran before the lead was away
+	for _, r := range trace {
+		if r.Kind != "attempt" || !r.Probe {
+			continue
+		}
+		if r.T-last != 300 {
+			byHand++
+			continue
+		}
+		regular, last = regular+1, r.T
+	}
+	if regular != 36 || byHand != 1 {
+		t.Errorf("%d probes of the job and %d others", regular, byHand)
 	}
 }
 

@@ -5,38 +5,27 @@ import (
 	"fmt"
 
 	"understudy/config"
+	"understudy/cron"
 	"understudy/failover/policy"
 	"understudy/heartbeat"
 	"understudy/llm"
 	"understudy/session"
 )
 
-// cronSelection applies the rules for scheduled tasks (spec/failover.md §3, spec/chat.md §5.1).
+// cronSelection applies the product's rules for scheduled tasks.
 func (s *stage) cronSelection(ses session.Session, e event) (*policy.Selection, error) {
-	agent := s.config.Agent(ses.AgentID)
-	sel := policy.Select(override(ses), agent.Models)
-	if e.model != "" {
-		choice, err := s.config.Resolve(e.model, config.Known{})
-		if err != nil {
-			return nil, fmt.Errorf("the task's model %q cannot be used: %w", e.model, err)
-		}
-		sel = policy.Selection{Ref: choice.Ref, Source: policy.SourceCron}
-	}
+	p := cron.Payload{Model: e.model}
 	if e.chain != nil {
-		sel.Source, sel.Fallbacks = policy.SourceCron, []llm.ModelRef{}
-		for _, text := range e.chain {
-			choice, err := s.config.Resolve(text, config.Known{})
-			if err != nil {
-				return nil, fmt.Errorf("the task's fallback %q cannot be used: %w", text, err)
-			}
-			sel.Fallbacks = append(sel.Fallbacks, choice.Ref)
-		}
+		p.Fallbacks = &e.chain
+	}
+	sel, err := p.Selection(ses.Override, s.config.Agent(ses.AgentID).Models, func(text string) (llm.ModelRef, error) {
+		choice, err := s.config.Resolve(text, config.Known{})
+		return choice.Ref, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the task cannot run: %w", err)
 	}
 	return &sel, nil
-}
-
-func override(s session.Session) policy.Override {
-	return policy.Override{Ref: s.Override.Model, Source: s.Override.Source, Origin: s.Override.Origin}
 }
 
 // heartbeatSelection is heartbeat.model, or the session's own selection after a stale automatic

@@ -68,7 +68,7 @@ var (
 	whySkipped = map[string]string{
 		"cooling": ", every credential rests", "disabled": ", every credential is disabled", "no_profile": ", no usable credential",
 		"capability": "", "unknown_model": ", not configured", "skip_cache": ", it failed to sign in here a moment ago",
-		"provider_limit": ", its provider had its second chance",
+		"provider_limit": ", its provider had its second chance", "budget": ", and it may not cost anything",
 	}
 	whyWaited = map[string]string{
 		"backoff": " before the next credential", "overloaded": ", then everybody is asked again", "server_error": ", then everybody is asked again",

@@ -22,11 +22,35 @@ type commandLine struct {
 	Settings configVerbs  `cmd:"" name:"config" help:"Check, write and show the configuration."`
 	Auth     authVerbs    `cmd:"" help:"Manage credentials. Works beside a running bot."`
 	Pairing  pairingVerbs `cmd:"" help:"Let people in and out."`
-	Doctor   struct {
+	Sessions sessionVerbs `cmd:"" help:"Conversations: look, reset, export, delete."`
+	Models   modelVerbs   `cmd:"" help:"Models: what there is, what is configured, and how they are."`
+	Agent    agentVerb    `cmd:"" help:"One turn from a script, through the running bot; exits 1 without an answer."`
+	Secrets  struct {
+		Audit struct {
+			JSON bool `name:"json" help:"Print JSON."`
+		} `cmd:"" help:"Look for secrets in plain text and for files that others can read."`
+	} `cmd:"" help:"Secrets."`
+	Backup struct {
+		File string `arg:"" help:"Archive to write: .tar, .tar.gz or .tgz." type:"path"`
+	} `cmd:"" help:"Write the conversations and the configuration without secrets to an archive."`
+	Channels  channelVerbs   `cmd:"" help:"How the channels are doing."`
+	Cron      cronVerbs      `cmd:"" help:"Scheduled tasks."`
+	Heartbeat heartbeatVerbs `cmd:"" help:"The regular look whether something needs you."`
+	Message   struct {
+		Send struct {
+			Channel  string   `help:"Channel: slack, discord or telegram." required:""`
+			Account  string   `help:"Channel account; default: the default one." placeholder:"ID"`
+			To       string   `help:"Id of the conversation; direct:, group: or channel: in front where the id does not tell." required:"" placeholder:"ID"`
+			ThreadID string   `name:"thread-id" help:"Thread or topic." placeholder:"ID"`
+			Message  string   `help:"What to say, in Markdown." placeholder:"TEXT"`
+			Media    []string `help:"File to send along." placeholder:"FILE" type:"path"`
+		} `cmd:"" help:"Say something through the running bot."`
+	} `cmd:"" help:"Say something."`
+	Doctor struct {
 		Fix        bool   `help:"Repair what can be repaired, and import credentials that wait."`
 		From       string `help:"With --fix: import the credentials of another program's state directory." placeholder:"DIR" type:"path"`
 		AdoptOAuth bool   `name:"adopt-oauth" help:"With --from: take sign-ins too. The other program must not use them any more."`
-		Probe      bool   `help:"Send a minimal request with every credential."`
+		Probe      bool   `help:"Send a minimal request with every credential, and ask the platforms of the channels."`
 		JSON       bool   `name:"json" help:"Print JSON; the exit code is always 0."`
 	} `cmd:"" help:"Check configuration, files, secrets and credentials, and say how to put things right."`
 
@@ -110,11 +134,33 @@ type pairingVerbs struct {
 	Approve struct {
 		Channel string `arg:"" help:"Channel, such as telegram."`
 		Code    string `arg:"" help:"The code that the person was shown."`
+		Notify  bool   `help:"Have the running bot tell the person."`
 	} `cmd:"" help:"Let a person in."`
 	Revoke struct {
 		Channel string `arg:"" help:"Channel."`
 		Sender  string `arg:"" help:"Sender id."`
 	} `cmd:"" help:"Take access away."`
+}
+
+type channelVerbs struct {
+	Status struct {
+		Probe bool `help:"Ask the platforms too."`
+		JSON  bool `name:"json" help:"Print JSON."`
+	} `cmd:"" help:"Connections of the running bot."`
+	Smoke struct {
+		Channel string `arg:"" optional:"" help:"Only this channel."`
+		Account string `help:"Channel account; default: the default one." placeholder:"ID"`
+		To      string `help:"Conversation in which messages may be sent, edited and deleted." placeholder:"ID"`
+		Thread  string `name:"thread-id" help:"Thread or topic in it." placeholder:"ID"`
+	} `cmd:"" help:"A maintainer's check with real tokens: what a program can try, and a list for the rest."`
+	DeadLetters struct {
+		List struct {
+			JSON bool `name:"json" help:"Print JSON."`
+		} `cmd:"" help:"Messages that were given up."`
+		Resubmit struct {
+			ID int64 `arg:"" help:"Its number."`
+		} `cmd:"" help:"Answer one after all."`
+	} `cmd:"" name:"dead-letters" help:"Messages that were given up after several failures."`
 }
 
 // dispatch runs the verb that was parsed. Kong names it by its path and arguments, such as
@@ -130,6 +176,25 @@ func (c *commandLine) dispatch(ctx context.Context, verb string, o app.Options, 
 		return c.Auth.dispatch(ctx, verb, o, std)
 	case "pairing":
 		return c.Pairing.dispatch(ctx, verb, o, std)
+	case "channels":
+		return c.Channels.dispatch(ctx, verb, o, std)
+	case "sessions":
+		return c.Sessions.dispatch(ctx, verb, o, std)
+	case "models":
+		return c.Models.dispatch(ctx, verb, o, std)
+	case "agent":
+		return c.Agent.run(ctx, o, std)
+	case "secrets":
+		return app.SecretsAudit(ctx, o, std, c.Secrets.Audit.JSON)
+	case "backup":
+		return app.Backup(ctx, o, std, c.Backup.File)
+	case "cron":
+		return c.Cron.dispatch(ctx, verb, o, std)
+	case "heartbeat":
+		return c.Heartbeat.dispatch(ctx, verb, o, std)
+	case "message":
+		m := c.Message.Send
+		return app.MessageSend(ctx, o, std, app.OutgoingMessage{Channel: m.Channel, Account: m.Account, To: m.To, Thread: m.ThreadID, Text: m.Message}, m.Media)
 	case "chat":
 		return app.Chat(ctx, o, std, c.Chat.Session)
 	case "doctor":
@@ -189,9 +254,22 @@ func (c *authVerbs) dispatch(ctx context.Context, verb string, o app.Options, st
 func (c *pairingVerbs) dispatch(ctx context.Context, verb string, o app.Options, std app.Std) int {
 	switch verb {
 	case "pairing approve":
-		return app.PairingApprove(ctx, o, std, c.Approve.Channel, c.Account, c.Approve.Code)
+		return app.PairingApprove(ctx, o, std, c.Approve.Channel, c.Account, c.Approve.Code, c.Approve.Notify)
 	case "pairing revoke":
 		return app.PairingRevoke(ctx, o, std, c.Revoke.Channel, c.Account, c.Revoke.Sender)
 	}
 	return app.PairingList(ctx, o, std, c.List.Channel)
+}
+
+func (c *channelVerbs) dispatch(ctx context.Context, verb string, o app.Options, std app.Std) int {
+	switch verb {
+	case "channels smoke":
+		s := c.Smoke
+		return app.Smoke(ctx, o, std, app.SmokeOptions{Channel: s.Channel, Account: s.Account, To: s.To, Thread: s.Thread})
+	case "channels dead-letters list":
+		return app.DeadLetters(ctx, o, std, c.DeadLetters.List.JSON)
+	case "channels dead-letters resubmit":
+		return app.Resubmit(ctx, o, std, c.DeadLetters.Resubmit.ID)
+	}
+	return app.ChannelsStatus(ctx, o, std, c.Status.Probe, c.Status.JSON)
 }

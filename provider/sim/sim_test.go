@@ -314,3 +314,14 @@ func TestRun(t *testing.T) {
 		}
 	})
 }
+
+func TestAnswersSpeakOfTheMessageAndNotOfWhatStandsAboveIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := "[Chat messages since your last reply - for context]\n[What others said.]\n[bob Mon] status of the keys?\n\n" +
+			"[Current message - respond to this]\n[Telegram alice Mon]\nhello there"
+		h := ask(t.Context(), t, sim.New(sim.Config{}), llm.Request{Model: sim.Lead(), Messages: []llm.Message{llm.Text(llm.RoleUser, text)}})
+		if !strings.Contains(h.text, "You said: “hello there”.") {
+			t.Errorf("it says: %q", h.text)
+		}
+	})
+}

@@ -29,10 +29,16 @@ func lastUserText(ms []llm.Message) string {
 	return ""
 }
 
-// spoken returns the text of a message without the line in brackets above it, which says who wrote
-// it and when.
+// currentMessage stands between what was said before in a group and the message itself.
+const currentMessage = "[Current message - respond to this]\n"
+
+// spoken returns the text of a message without what stands above it: what was said before, and the line
+// in brackets that says who wrote it and when.
 func spoken(m llm.Message) string {
 	s := m.PlainText()
+	if _, current, ok := strings.Cut(s, "\n"+currentMessage); ok && strings.HasPrefix(s, "[") {
+		s = current
+	}
 	if line, rest, ok := strings.Cut(s, "\n"); ok && strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") {
 		return rest
 	}

@@ -147,7 +147,7 @@ func (a *App) wire(ctx context.Context) error {
 	a.metrics = gateway.NewMetrics(gateway.MetricsConfig{
 		Channels: channelNames(), Models: refStrings(a.current.Load().known()), Refresh: a.measure,
 	})
-	a.lanes = session.NewLanes(session.LaneConfig{MaxInteractive: cfg.Agents.Defaults.MaxConcurrent, MaxBackground: cfg.Cron.MaxConcurrentRuns + len(cfg.AgentIDs())}, a.opts.Clock, a.log)
+	a.lanes = session.NewLanes(session.LaneConfig{MaxInteractive: cfg.Agents.Defaults.MaxConcurrent, MaxBackground: mostUnasked}, a.opts.Clock, a.log)
 	if err := a.openPurse(ctx); err != nil {
 		return err
 	}

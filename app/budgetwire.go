@@ -73,7 +73,9 @@ func (t till) MayStandIn(ctx context.Context, turn failover.Ref, ref llm.ModelRe
 }
 
 // StoodIn implements failover.Purse.
-func (t till) StoodIn(ctx context.Context, ref llm.ModelRef, u llm.Usage) { t.a.purse.StoodIn(ctx, ref, u) }
+func (t till) StoodIn(ctx context.Context, ref llm.ModelRef, u llm.Usage) {
+	t.a.purse.StoodIn(ctx, ref, u)
+}
 
 // textMoney asks whether a paid model may stand in; it takes the model, its price, and the two commands.
 const textMoney = "💸 May `%s` stand in? %s\nPress a button, or write `%s` or `%s`, within 60 seconds."
@@ -142,4 +144,3 @@ func (a *App) countUsage(ctx context.Context, agent string, ref llm.ModelRef, p 
 		a.log.WarnContext(ctx, "usage_not_recorded", "error", err.Error())
 	}
 }
-

@@ -21,6 +21,7 @@ type CronJob struct {
 	CreatedBy  string      `json:"createdBy,omitempty"`
 	Schedule   string      `json:"schedule"` // in words
 	Next       []time.Time `json:"next,omitempty"`
+	Zone       string      `json:"zone,omitempty"` // of Next; "" = none has a name
 	Kind       string      `json:"kind"`
 	Message    string      `json:"message"`
 	Model      string      `json:"model,omitempty"`
@@ -107,18 +108,28 @@ func (r cronReader) runs(ctx context.Context, q cronQuery) ([]CronRun, error) {
 type CronNext struct {
 	Description string      `json:"description,omitempty"`
 	Next        []time.Time `json:"next,omitempty"`
+	Zone        string      `json:"zone,omitempty"`
 	Jobs        []CronJob   `json:"jobs,omitempty"`
 }
 
 func (r cronReader) next(ctx context.Context, q cronQuery) (n CronNext, err error) {
 	if q.Schedule != "" {
 		n.Description, n.Next, err = r.s.Preview(q.Schedule, q.Zone, q.Limit)
+		n.Zone = zoneOf(n.Next)
 		return n, err
 	}
 	list, err := r.list(ctx, cronQuery{})
 	slices.SortStableFunc(list, func(a, b CronJob) int { return cmp.Compare(first(a.Next), first(b.Next)) })
 	n.Jobs = list[:min(len(list), max(q.Limit, 1))]
 	return n, err
+}
+
+// zoneOf is the name of the zone of some times; "" = it has none that others know.
+func zoneOf(list []time.Time) string {
+	if len(list) == 0 || list[0].Location() == time.Local {
+		return ""
+	}
+	return list[0].Location().String()
 }
 
 // first is the first of some times, as a number to order by; none is behind all.
@@ -133,7 +144,7 @@ func first(list []time.Time) int64 {
 func cronJob(c cron.Card) CronJob {
 	st := c.State
 	j := CronJob{
-		ID: c.ID, Name: c.Name, Enabled: c.Enabled, Agent: c.Agent, Tag: c.Tag, CreatedBy: c.CreatedBy, Schedule: c.Description, Next: c.Next,
+		ID: c.ID, Name: c.Name, Enabled: c.Enabled, Agent: c.Agent, Tag: c.Tag, CreatedBy: c.CreatedBy, Schedule: c.Description, Next: c.Next, Zone: zoneOf(c.Next),
 		Kind: string(c.Payload.Kind), Message: c.Payload.Message, Model: c.Payload.Model, Fallbacks: c.Payload.Fallbacks, Session: string(c.Target),
 		Delivery: placeText(c.Delivery), Timeout: c.Payload.Timeout().String(), Running: st.Running(), LastRun: st.LastRunAt,
 		LastStatus: string(st.LastStatus), Completion: string(st.LastCompletion), LastError: st.LastError, StoodIn: st.LastFallback,

@@ -158,17 +158,24 @@ func (a *App) stageFor(ctx context.Context, key string, job cron.Job) (session.S
 	s, err := a.sessions.Get(ctx, key)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		to := job.Delivery.To
-		if job.Target == cron.Current {
-			to = job.Origin
-		}
-		s, _, err = a.sessions.Ensure(ctx, session.Seed{Key: key, AgentID: job.Agent, Address: to})
+		s, _, err = a.sessions.Ensure(ctx, session.Seed{Key: key, AgentID: job.Agent, Address: stageOf(job)})
 	case err == nil && job.Target == cron.Isolated:
 		if s, err = a.sessions.Reset(ctx, key); err == nil {
-			s, _, err = a.sessions.Ensure(ctx, session.Seed{Key: key, AgentID: job.Agent, Address: job.Delivery.To})
+			s, _, err = a.sessions.Ensure(ctx, session.Seed{Key: key, AgentID: job.Agent, Address: stageOf(job)})
 		}
 	}
 	return s, s.Address, err
+}
+
+// stageOf is the place that a run belongs to: where its result goes, if people are there.
+func stageOf(job cron.Job) chat.Address {
+	switch to := job.Delivery.To; {
+	case job.Target == cron.Current, to.Channel == cron.WebhookChannel && job.Origin != chat.Address{}:
+		return job.Origin
+	case to.Channel != "" && to.Channel != cron.WebhookChannel:
+		return to
+	}
+	return chat.Address{Kind: chat.Direct} // nobody listens
 }
 
 // errNotAllowed tells that people may not select a model.

@@ -75,7 +75,7 @@ func printJobs(w io.Writer, list []CronJob) error {
 	for _, j := range list {
 		next, last, model := "off", "never", j.Model
 		if len(j.Next) > 0 {
-			next = moment(j.Next[0])
+			next = moment(j.Next[0], j.Zone)
 		}
 		if j.Running {
 			next = "running"
@@ -95,7 +95,12 @@ func printJobs(w io.Writer, list []CronJob) error {
 }
 
 // moment writes a time of a task, in the task's own zone.
-func moment(t time.Time) string { return t.Format("Mon 2006-01-02 15:04 MST") }
+func moment(t time.Time, zone string) string {
+	if own, err := time.LoadLocation(zone); err == nil && zone != "" {
+		t = t.In(own)
+	}
+	return t.Format("Mon 2006-01-02 15:04 MST")
+}
 
 // CronShow is `bot cron show`.
 func CronShow(ctx context.Context, o Options, std Std, id string, asJSON bool) int {
@@ -106,7 +111,9 @@ func CronShow(ctx context.Context, o Options, std Std, id string, asJSON bool) i
 
 func printJob(w io.Writer, j CronJob) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	line := func(key, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", key, printable(fmt.Sprintf(format, args...))) }
+	line := func(key, format string, args ...any) {
+		fmt.Fprintf(t, "%s\t%s\n", key, printable(fmt.Sprintf(format, args...)))
+	}
 	state := "on"
 	switch {
 	case j.Running:
@@ -119,7 +126,7 @@ func printJob(w io.Writer, j CronJob) error {
 	line("task", "%s (%s), %s", j.ID, j.Name, state)
 	line("schedule", "%s", j.Schedule)
 	for _, n := range j.Next {
-		line("next", "%s", moment(n))
+		line("next", "%s", moment(n, j.Zone))
 	}
 	model := "the agent's"
 	if j.Model != "" {
@@ -138,7 +145,7 @@ func printJob(w io.Writer, j CronJob) error {
 	}
 	line("result to", "%s", where)
 	if !j.LastRun.IsZero() {
-		last := fmt.Sprintf("%s: %s %s", moment(j.LastRun), j.LastStatus, j.Completion)
+		last := fmt.Sprintf("%s: %s %s", moment(j.LastRun, j.Zone), j.LastStatus, j.Completion)
 		if j.LastModel != "" {
 			last += " by " + j.LastModel
 		}
@@ -201,7 +208,7 @@ func CronNextRuns(ctx context.Context, o Options, std Std, text, tz string, limi
 		}
 		fmt.Fprintln(w, n.Description)
 		for _, at := range n.Next {
-			fmt.Fprintln(w, " ", moment(at))
+			fmt.Fprintln(w, " ", moment(at, n.Zone))
 		}
 		return nil
 	})
@@ -235,7 +242,7 @@ func changeCron(ctx context.Context, o Options, std Std, route string, in any, d
 	return show(std, j, err, false, func(w io.Writer, j CronJob) error {
 		fmt.Fprintf(w, "%s: %s (%s), %s\n", did, printable(j.Name), j.ID, j.Schedule)
 		for _, at := range j.Next {
-			fmt.Fprintln(w, "  next", moment(at))
+			fmt.Fprintln(w, "  next", moment(at, j.Zone))
 		}
 		return nil
 	})

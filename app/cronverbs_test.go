@@ -99,7 +99,9 @@ func TestVerbsOfHeartbeats(t *testing.T) {
 	}
 	exits(t, func(std app.Std) int { return app.HeartbeatScratch(ctx, o, std, "", app.ScratchChange{File: file}) }, app.ExitOK, "is stored")
 	exits(t, func(std app.Std) int { return app.HeartbeatNow(ctx, o, std, "") }, app.ExitFailed, "the checklist is empty")
-	exits(t, func(std app.Std) int { return app.HeartbeatScratch(ctx, o, std, "", app.ScratchChange{Set: ptr("- look")}) }, app.ExitOK)
+	exits(t, func(std app.Std) int {
+		return app.HeartbeatScratch(ctx, o, std, "", app.ScratchChange{Set: ptr("- look")})
+	}, app.ExitOK)
 	exits(t, func(std app.Std) int { return app.HeartbeatNow(ctx, o, std, "") }, app.ExitOK, "alert")
 	exits(t, func(std app.Std) int { return app.HeartbeatLast(ctx, o, std, "", false) }, app.ExitOK, "sim/lead", "found")
 	exits(t, func(std app.Std) int { return app.HeartbeatNow(ctx, o, std, "nobody") }, app.ExitFailed, "no such agent")
@@ -115,7 +117,9 @@ func TestLookingNeedsNoBotAndChangingDoes(t *testing.T) {
 	ctx := t.Context()
 	exits(t, func(std app.Std) int { return app.CronList(ctx, o, std, true, false) }, app.ExitOK, "No task")
 	exits(t, func(std app.Std) int { return app.CronNextRuns(ctx, o, std, "every day at 9", "UTC", 1, false) }, app.ExitOK, "09:00 UTC")
-	exits(t, func(std app.Std) int { return app.HeartbeatScratch(ctx, o, std, "", app.ScratchChange{Set: ptr("- look")}) }, app.ExitOK, "is stored")
+	exits(t, func(std app.Std) int {
+		return app.HeartbeatScratch(ctx, o, std, "", app.ScratchChange{Set: ptr("- look")})
+	}, app.ExitOK, "is stored")
 	exits(t, func(std app.Std) int { return app.HeartbeatLast(ctx, o, std, "", true) }, app.ExitOK, `"agent": "main"`)
 	for _, f := range []func(std app.Std) int{
 		func(std app.Std) int {

@@ -70,6 +70,7 @@ func (a *App) runUnasked(fail func(what string, err error)) (stop func(ctx conte
 		defer close(ended)
 		fail("scheduler", a.cron.Run(ctx))
 	})
+	_ = a.opts.Clock.Await(ctx, a.cron.Begun())
 	return func(limit context.Context) {
 		arrived()
 		if err := errors.Join(a.cron.Drain(limit), a.pulse.Close(limit)); err != nil {
@@ -82,6 +83,10 @@ func (a *App) runUnasked(fail func(what string, err error)) (stop func(ctx conte
 		_ = a.opts.Clock.Await(context.Background(), ended)
 	}
 }
+
+// mostUnasked bounds the turns that nobody asked for, over all of them; the scheduler has a limit of its
+// own for tasks, and there is one heartbeat per agent.
+const mostUnasked = 128
 
 // pulseGrace is how long heartbeats may take to end once they were cancelled.
 const pulseGrace = 15 * time.Second
@@ -133,4 +138,3 @@ type beatCounters struct{ m *gateway.Metrics }
 
 // Beat implements heartbeat.Metrics.
 func (c beatCounters) Beat(o heartbeat.Outcome, _ heartbeat.Why) { c.m.Heartbeat(string(o)) }
-

@@ -122,7 +122,9 @@ func HeartbeatLast(ctx context.Context, o Options, std Std, agent string, asJSON
 
 func printHeartbeat(w io.Writer, r HeartbeatReport) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	line := func(key, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", key, printable(fmt.Sprintf(format, args...))) }
+	line := func(key, format string, args ...any) {
+		fmt.Fprintf(t, "%s\t%s\n", key, printable(fmt.Sprintf(format, args...)))
+	}
 	state := "off"
 	if r.On {
 		state = "every " + r.Every

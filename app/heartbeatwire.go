@@ -225,4 +225,3 @@ func (a *App) beatTurn(ctx context.Context, key string, t heartbeat.Turn) (heart
 	}
 	return res, nil
 }
-

@@ -63,6 +63,8 @@ func needsRestart(old, cfg *config.Config) string {
 		return "gateway"
 	case old.Logging != cfg.Logging:
 		return "logging"
+	case old.Agents.Defaults.UserTimezone != cfg.Agents.Defaults.UserTimezone:
+		return "agents.defaults.userTimezone, as far as scheduled tasks are concerned"
 	case old.Agents.Defaults.MaxConcurrent != cfg.Agents.Defaults.MaxConcurrent:
 		return "agents.defaults.maxConcurrent"
 	}

@@ -38,6 +38,7 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	}
 	outer.Go(func() { fail("delivery", a.delivery.Run(out)) })
+	stopUnasked := a.runUnasked(fail)
 	if a.control != nil {
 		outer.Go(func() { fail("control socket", a.control.Run(doors)) })
 	}
@@ -58,7 +59,6 @@ func (a *App) Run(ctx context.Context) error {
 	inner.Go(func() { a.awaitRestart(ctx, cancel) })
 	inner.Go(func() { a.hangup(ctx) })
 	inner.Go(func() { a.housekeeping(ctx) })
-	stopUnasked := a.runUnasked(fail)
 	if a.phase.CompareAndSwap(phaseStarting, phaseReady) {
 		a.log.InfoContext(ctx, "ready", "state_dir", a.state)
 	}

@@ -309,6 +309,9 @@ func (a *App) moved(ctx context.Context, from chat.Address, conversation string)
 			a.log.WarnContext(ctx, "session_not_renamed", "error", err.Error())
 		}
 	}
+	if err := a.jobs.Move(ctx, from, conversation); err != nil {
+		a.log.WarnContext(ctx, "tasks_not_moved", "error", err.Error())
+	}
 }
 
 // drainTimeout is how long a stop may let turns finish.

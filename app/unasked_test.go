@@ -78,6 +78,8 @@ func (w *clockwork) overrideAuto(model, origin string) {
 func (w *clockwork) addEvent(schedule, text string) {
 	w.t.Helper()
 	w.Stop()
-	w.state(func(db *sqlite.DB) { addTask(w.t, db, cron.Draft{Schedule: schedule, Message: text, Kind: cron.SystemEvent}) })
+	w.state(func(db *sqlite.DB) {
+		addTask(w.t, db, cron.Draft{Schedule: schedule, Message: text, Kind: cron.SystemEvent})
+	})
 	w.Start()
 }

@@ -84,10 +84,12 @@ type Traits struct {
 	// SilentNotices tells that pieces of class Notice can be sent without a sound.
 	SilentNotices bool
 
-	// Pace is the allowed rate to one conversation, over all its threads; zero values mean unlimited.
-	// Global is the account's rate over all conversations, per second.
-	Pace   Pace
-	Global float64
+	// Pace is the allowed rate to one conversation, over all its threads unless ThreadsApart tells that
+	// the platform counts each of them by itself; zero values mean unlimited. Global is the account's
+	// rate over all conversations, per second.
+	Pace         Pace
+	ThreadsApart bool
+	Global       float64
 	// GroupPace and GroupEditInterval are those of conversations of several people, where they
 	// differ; zero = the same.
 	GroupPace         Pace

@@ -19,6 +19,7 @@ var tokens = []string{
 	"SLACK_BOT_TOKEN", "xoxb-1-example", "SLACK_APP_TOKEN", "xapp-1-example", "SLACK_OPS_BOT_TOKEN", "xoxb-2-example", "SLACK_OPS_APP_TOKEN", "xapp-2-example",
 	"DISCORD_BOT_TOKEN", "MTIzNDU2.example.one", "DISCORD_OPS_TOKEN", "MTIzNDU3.example.two",
 	"TELEGRAM_BOT_TOKEN", "1:example", "TELEGRAM_OPS_TOKEN", "2:example", "TICKETS_TOKEN", "tickets-example",
+	"LOG_LEVEL", "warn", "SAY_LEVEL", "quiet",
 }
 
 func example(t *testing.T) []byte {

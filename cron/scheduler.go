@@ -75,6 +75,8 @@ type Scheduler struct {
 	// chores is changed by nobody once the scheduler is made.
 	chores []*chore
 
+	begun chan struct{} // closed when Run has begun
+
 	mu       sync.Mutex
 	up       bool // Run is there
 	stopped  bool // nothing starts any more
@@ -118,7 +120,7 @@ func New(cfg Config, deps Deps) (*Scheduler, error) {
 		deps.NewID = newID
 	}
 	s := &Scheduler{
-		deps: deps, store: deps.Store, clock: deps.Clock, log: deps.Log, pace: tickEvery, wake: make(chan struct{}),
+		deps: deps, store: deps.Store, clock: deps.Clock, log: deps.Log, pace: tickEvery, wake: make(chan struct{}), begun: make(chan struct{}),
 		dirty: map[string]bool{}, queued: map[string]bool{}, live: map[string]*errand{}, lagging: map[string]int{}, sending: map[string]struct{}{},
 	}
 	s.waker = newWaker(deps.Clock, deps.Log, s.ring)
@@ -155,6 +157,9 @@ func (s *Scheduler) Active() int {
 	return s.active + len(s.queue)
 }
 
+// Begun is closed when Run has begun: from then on tasks can be run by hand.
+func (s *Scheduler) Begun() <-chan struct{} { return s.begun }
+
 // Run works until ctx ends, once in the life of a Scheduler. Runs that are under way are then cancelled with ctx's cause, get ten
 // seconds to end, and are recorded as interrupted; call Drain first to let them finish.
 func (s *Scheduler) Run(ctx context.Context) error {
@@ -177,6 +182,7 @@ func (s *Scheduler) start(ctx context.Context) {
 	s.up, s.since, s.seen, s.ready = true, now, now, s.deps.Ready == nil
 	waits := !s.ready
 	s.mu.Unlock()
+	close(s.begun)
 	if !waits {
 		return
 	}

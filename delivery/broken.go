@@ -25,7 +25,7 @@ type breakage struct {
 // conversation that goes on is told of once as well.
 func (s *Service) reached(ctx context.Context, to chat.Address, c call, err error) *channels.SendError {
 	e := s.heard(to, c, err)
-	where := place{to.Channel, to.Account, to.Conversation}
+	where := place{to.Channel, to.Account, to.Conversation, ""}
 	switch {
 	case e == nil:
 		s.mended(where, to.Thread)

@@ -120,7 +120,9 @@ func (w *world) dieAt(turn *Turn, s showing, step int, path string, visible *fun
 	if left == nil {
 		w.t.Fatal("the step was not reached")
 	}
+	w.f.mu.Lock()
 	w.f.onStream = nil
+	w.f.mu.Unlock()
 	w.halt()
 	w.f.said, w.f.keys = left, keys
 	w.close()

@@ -27,8 +27,8 @@ const (
 // callNames are labels of metrics.
 var callNames = [calls]string{"send", "edit", "delete", "typing", "react", "stream"}
 
-// place names a conversation; its threads share one pace.
-type place struct{ channel, account, conversation string }
+// place names a conversation, or a thread of one.
+type place struct{ channel, account, conversation, thread string }
 
 // conversation is what is known of the pace of a conversation. Its fields belong to Service.mu, but
 // for the limiter, which is its own.
@@ -47,14 +47,18 @@ func (c *conversation) isIdle(now time.Time) bool {
 	return c.pace.Limit() == rate.Inf || c.pace.TokensAt(now) >= float64(c.pace.Burst())
 }
 
-// conversation returns the one of an address; s.mu is held.
+// conversation returns the one of an address, whose threads share it unless the platform counts them
+// by themselves; s.mu is held.
 func (s *Service) conversation(to chat.Address) *conversation {
 	to = s.movedTo(to)
-	key := place{to.Channel, to.Account, to.Conversation}
+	key, a := place{to.Channel, to.Account, to.Conversation, ""}, s.accounts[accountKey{to.Channel, to.Account}]
+	if a != nil && a.traits.ThreadsApart {
+		key.thread = to.Thread
+	}
 	c := s.conversations[key]
 	if c == nil {
 		c = &conversation{pace: rate.NewLimiter(rate.Inf, 1)}
-		if a := s.accounts[accountKey{to.Channel, to.Account}]; a != nil {
+		if a != nil {
 			c.pace = a.pace(to.Kind)
 		}
 		s.conversations[key] = c

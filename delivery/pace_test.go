@@ -48,6 +48,27 @@ func TestThreadsShareThePace(t *testing.T) {
 	})
 }
 
+// TestThreadsApart: where each thread is a place of its own, one that is busy does not slow the others.
+func TestThreadsApart(t *testing.T) {
+	traits := func(f *platform) {
+		f.traits.Pace, f.traits.ThreadsApart = channels.Pace{Every: time.Second, Burst: 2}, true
+	}
+	bubble(t, Settings{}, traits, func(w *world) {
+		for i := range 4 {
+			w.say(at("c1", fmt.Sprint("th", i), chat.Room), "x", "y")
+		}
+		w.say(at("c1", "th0", chat.Room), "z")
+		w.pass(0)
+		if n := len(w.f.texts()); n != 8 {
+			t.Errorf("%d messages at once, want two in each thread", n)
+		}
+		w.pass(time.Second)
+		if n := len(w.f.texts()); n != 9 {
+			t.Errorf("%d messages after a second, want all nine", n)
+		}
+	})
+}
+
 // TestGroupPace: a conversation of several people has its own pace, for messages and for edits.
 func TestGroupPace(t *testing.T) {
 	traits := func(f *platform) {

@@ -14,11 +14,11 @@ import (
 
 // purse answers for a person and counts what was asked and spent.
 type purse struct {
-	allow   []string
-	asked   []string
-	spent   []string
-	think   func(ctx context.Context) // before an answer
-	lonely  bool                      // it was asked for a turn that nobody watches
+	allow  []string
+	asked  []string
+	spent  []string
+	think  func(ctx context.Context) // before an answer
+	lonely bool                      // it was asked for a turn that nobody watches
 }
 
 func (p *purse) MayStandIn(ctx context.Context, _ failover.Ref, ref llm.ModelRef, unattended bool) bool {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ var owner = chat.Address{Channel: "telegram", Conversation: "1001", Kind: chat.D
 // heart is a Pulse with everything around it, driven as the scheduler would.
 type heart struct {
 	t        *testing.T
+	mu       sync.Mutex // what the test sets up is there for whoever works meanwhile
 	path     string
 	db       *sqlite.DB
 	pulse    *Pulse
@@ -60,20 +62,33 @@ func (h *heart) boot() {
 	h.db = db
 	h.pulse = NewPulse(PulseDeps{
 		Store: store, Log: slog.New(slog.DiscardHandler),
-		Agents:  func() []Agent { return []Agent{{"main", h.settings}} },
+		Agents: func() []Agent {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return []Agent{{"main", h.settings}}
+		},
 		Enabled: func() bool { return true },
 		Route:   func(context.Context, string, Settings) (chat.Address, bool) { return owner, true },
-		Load:    func(string, Settings) Load { return h.busy },
+		Load: func(string, Settings) Load {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.busy
+		},
 		Resting: func(context.Context, string, Settings) bool { return false },
 		Spent:   func(context.Context) bool { return false },
 		Turn: func(ctx context.Context, t Turn) (Result, error) {
+			h.mu.Lock()
 			h.turns = append(h.turns, t)
-			if h.work == nil {
+			work := h.work
+			h.mu.Unlock()
+			if work == nil {
 				return Result{Outcome: OK}, nil
 			}
-			return h.work(ctx, t)
+			return work(ctx, t)
 		},
 		Say: func(_ context.Context, l Letter) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
 			if h.deaf != nil {
 				return h.deaf
 			}
@@ -84,6 +99,8 @@ func (h *heart) boot() {
 			return nil
 		},
 		Tell: func(_ context.Context, _, text string) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
 			h.told = append(h.told, text)
 			return nil
 		},
@@ -93,11 +110,10 @@ func (h *heart) boot() {
 	p, ended := h.pulse, h.ended
 	go func() {
 		defer close(ended)
-		for ctx.Err() == nil {
+		for (clock.Clock{}).Sleep(ctx, time.Second) == nil {
 			if due := p.Due(); !due.IsZero() && !due.After(time.Now()) {
 				p.Do(ctx)
 			}
-			_ = clock.Clock{}.Sleep(ctx, time.Second)
 		}
 	}()
 }
@@ -121,6 +137,9 @@ func (h *heart) reboot() {
 }
 
 func (h *heart) pass(d time.Duration) {
+	h.mu.Lock()
+	//lint:ignore SA2001 it publishes what was written before
+	h.mu.Unlock()
 	time.Sleep(d)
 	synctest.Wait()
 }
@@ -140,7 +159,7 @@ func TestBeatsAtItsInterval(t *testing.T) {
 		if len(h.turns) != 8 || len(h.order) != 0 {
 			t.Errorf("%d heartbeats, said %q", len(h.turns), h.order)
 		}
-		if st := h.state(); !st.On || st.Last.Outcome != OK || st.Next.Sub(time.Now()) > 30*time.Minute {
+		if st := h.state(); !st.On || st.Last.Outcome != OK || time.Until(st.Next) > 30*time.Minute {
 			t.Errorf("%+v", st)
 		}
 	})

@@ -172,7 +172,7 @@ func summaryText(e *failover.FallbackSummaryError, v view) string {
 	reasons := make(map[llm.Reason]bool, 2)
 	last := make(map[llm.ModelRef]string, len(e.Attempts))
 	var order []llm.ModelRef // by last appearance
-	kept := false // a stand-in was not asked because of what it costs
+	kept := false            // a stand-in was not asked because of what it costs
 	for _, a := range e.Attempts {
 		reasons[a.Reason] = true
 		last[a.Ref()] = notices.Because(a.Reason, a.Detail)

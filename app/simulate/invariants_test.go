@@ -268,7 +268,9 @@ func (s setting) walks(trace []row) map[int][][]row {
 func (s setting) calls(trace []row) string {
 	for turn, passes := range s.walks(trace) {
 		for _, pass := range passes {
-			alone := len(s.chain) == 1 && !s.tasks[pass[0].Session] || s.strict[pass[0].Session] != ""
+			// A task's own model may be the only one too.
+			others := slices.ContainsFunc(pass, func(r row) bool { return r.Provider+"/"+r.Model != s.chain[0] })
+			alone := len(s.chain) == 1 && (!s.tasks[pass[0].Session] || !others) || s.strict[pass[0].Session] != ""
 			calls, profiles, limited, busy := map[string]int{}, map[string]map[string]bool{}, map[string]int{}, map[string]int{}
 			for _, r := range pass {
 				if r.Kind != "attempt" || r.Reason == "" { // answers to tool results are no retries

@@ -162,6 +162,7 @@ func (b *Bot) Traits() channels.Traits {
 		Idempotent:    true,
 		SilentNotices: true,
 		Pace:          channels.Pace{Every: messageEvery, Burst: messageBurst},
+		ThreadsApart:  true, // a thread is a channel, with limits of its own
 		Global:        perSecond,
 	}
 }

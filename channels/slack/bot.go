@@ -35,7 +35,7 @@ type Deps struct {
 }
 
 // Bot is one account. It implements channels.Adapter, Editor, Typer, Quieter, Reactor, Streamer,
-// Fetcher, Prober and Webhook. Send and its kin work before and while Run runs.
+// Fetcher, Historian, Prober and Webhook. Send and its kin work before and while Run runs.
 type Bot struct {
 	cfg     Config
 	deps    Deps

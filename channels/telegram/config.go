@@ -30,7 +30,7 @@ const (
 	defaultReplyMode = "off"
 	defaultPath      = "/telegram-webhook"
 	longestSecret    = 256
-	mostHistory      = 1000
+	mostHistory      = 500
 )
 
 // Config is one Telegram account, the block `channels.telegram` or `channels.telegram.accounts.<id>`

@@ -204,7 +204,7 @@ func (p *Pulse) plan(ctx context.Context, a Agent, now time.Time) {
 		case r.Next.Before(now.Add(startRest)):
 			next = now.Add(min(startRest, every))
 		default:
-			_ = r.Next
+			next = r.Next
 		}
 	}
 	p.mu.Lock()

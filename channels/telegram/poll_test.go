@@ -358,6 +358,7 @@ func TestConflict(t *testing.T) {
 		if waited := time.Since(began); waited > time.Minute { // virtual
 			t.Errorf("works again after %v", waited)
 		}
+		synctest.Wait() // the state is told once the whole batch is stored
 		if s := a.got.State(); s != channels.Connected {
 			t.Errorf("state %q", s)
 		}

@@ -16,6 +16,7 @@ import (
 	"understudy/cron"
 	"understudy/cron/webhook"
 	"understudy/delivery"
+	"understudy/internal/guard"
 	"understudy/reply"
 	"understudy/session"
 )
@@ -111,7 +112,7 @@ func (a *App) postResult(ctx context.Context, x cron.Announcement) (cron.Arrival
 	switch {
 	case err == nil:
 		return cron.Arrived, nil, nil
-	case errors.As(err, &no), errors.Is(err, webhook.ErrForbidden):
+	case errors.As(err, &no), errors.Is(err, guard.ErrForbidden):
 		a.log.WarnContext(ctx, "webhook_refused", "job", x.Job, "run", x.Run, "error", err.Error())
 		return cron.Rejected, nil, nil
 	}

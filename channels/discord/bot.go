@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"understudy/channels"
 	"understudy/chat"
+	"understudy/internal/guard"
 )
 
 // Channel is the name of this channel in addresses.
@@ -119,6 +121,12 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 	return b, nil
 }
 
+// ownHost reports whether a host is the platform's: files of people come from there, so its name must
+// lead to the open internet (spec/chat.md §8, S9).
+func ownHost(host string) bool {
+	return host == "discord.com" || strings.HasSuffix(host, ".discordapp.com") || strings.HasSuffix(host, ".discordapp.net")
+}
+
 // network is the transport to the real server. It speaks HTTP/1.1 only: one dead HTTP/2 connection
 // would hold up all calls at once.
 func network(proxy string) http.RoundTripper {
@@ -129,6 +137,7 @@ func network(proxy string) http.RoundTripper {
 		MaxIdleConnsPerHost:   16,
 		ExpectContinueTimeout: time.Second,
 		Protocols:             new(http.Protocols),
+		DialContext:           guard.Dialer{Guards: ownHost}.DialContext,
 	}
 	t.Protocols.SetHTTP1(true)
 	if u, err := url.Parse(proxy); proxy != "" && err == nil {

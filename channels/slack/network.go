@@ -5,11 +5,20 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"understudy/internal/guard"
 )
+
+// ownHost reports whether a host is the platform's: files of people come from there, so its name must
+// lead to the open internet (spec/chat.md §8, S9).
+func ownHost(host string) bool {
+	return strings.HasSuffix(host, ".slack.com") || host == "slack.com" || strings.HasSuffix(host, ".slack-edge.com")
+}
 
 // network is the transport to the real server. It speaks HTTP/1.1 only: one dead HTTP/2 connection
 // would hold up all calls at once.
@@ -21,6 +30,7 @@ func network(proxy string) http.RoundTripper {
 		MaxIdleConnsPerHost:   16,
 		ExpectContinueTimeout: time.Second,
 		Protocols:             new(http.Protocols),
+		DialContext:           guard.Dialer{Guards: ownHost}.DialContext,
 	}
 	t.Protocols.SetHTTP1(true)
 	return t

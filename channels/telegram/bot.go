@@ -12,6 +12,7 @@ import (
 
 	"understudy/channels"
 	"understudy/chat"
+	"understudy/internal/guard"
 )
 
 // Channel is the name of this channel in addresses.
@@ -106,6 +107,12 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 	}, nil
 }
 
+// ownHost reports whether a host is the platform's: files of people come from there, so its name must
+// lead to the open internet (spec/chat.md §8, S9).
+func ownHost(host string) bool {
+	return host == "api.telegram.org"
+}
+
 // network is the transport to the real server. It speaks HTTP/1.1 only: one dead HTTP/2 connection
 // would hold up all calls at once.
 func network(proxy string) http.RoundTripper {
@@ -116,6 +123,7 @@ func network(proxy string) http.RoundTripper {
 		MaxIdleConnsPerHost:   16,
 		ExpectContinueTimeout: time.Second,
 		Protocols:             new(http.Protocols),
+		DialContext:           guard.Dialer{Guards: ownHost}.DialContext,
 	}
 	t.Protocols.SetHTTP1(true)
 	if u, err := url.Parse(proxy); proxy != "" && err == nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/internal/guard"
 	"understudy/internal/secret"
 )
 
@@ -26,8 +27,8 @@ const (
 
 // Deps are what a Poster works with; the zero value is the real network.
 type Deps struct {
-	Resolver Resolver
-	Dial     Dial
+	Resolver guard.Resolver
+	Dial     guard.Dial
 	TLS      *tls.Config
 }
 
@@ -42,11 +43,11 @@ func New(deps Deps) *Poster {
 	if deps.Dial == nil {
 		deps.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
 	}
-	g := guard{deps.Resolver, deps.Dial}
+	g := guard.Dialer{Resolver: deps.Resolver, Dial: deps.Dial}
 	return &Poster{&http.Client{
 		Timeout: postTime,
 		// No proxy: it would connect to whatever it is told.
-		Transport: &http.Transport{DialContext: g.dialContext, TLSClientConfig: deps.TLS, DisableKeepAlives: true, ForceAttemptHTTP2: false},
+		Transport: &http.Transport{DialContext: g.DialContext, TLSClientConfig: deps.TLS, DisableKeepAlives: true, ForceAttemptHTTP2: false},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			switch {
 			case len(via) > maxRedirects:
@@ -77,7 +78,7 @@ type Refusal struct{ Status int }
 // Error implements error.
 func (e *Refusal) Error() string { return fmt.Sprintf("the webhook answered with status %d", e.Status) }
 
-// Post posts m once. Only 2xx is success. A *Refusal, or ErrForbidden, will be the same next time; after
+// Post posts m once. Only 2xx is success. A *Refusal, or guard.ErrForbidden, will be the same next time; after
 // any other error the same message may be posted again. No error holds the URL: it may be a secret.
 func (p *Poster) Post(ctx context.Context, target string, token secret.String, m Message) error {
 	body, err := json.Marshal(m)
@@ -116,8 +117,8 @@ func nameless(err error) error {
 	for errors.As(err, &u) {
 		err = u.Err
 	}
-	if errors.Is(err, ErrForbidden) {
-		return ErrForbidden
+	if errors.Is(err, guard.ErrForbidden) {
+		return guard.ErrForbidden
 	}
 	if text := err.Error(); strings.Contains(text, "://") {
 		return errors.New("the webhook cannot be reached")

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"understudy/internal/guard"
 	"understudy/internal/secret"
 )
 
@@ -105,7 +106,7 @@ func TestNothingBehindTheBotIsReached(t *testing.T) {
 			literal = "[" + strings.ReplaceAll(address, "%", "%25") + "]"
 		}
 		for _, target := range []string{"https://inside.example/", "https://" + literal + "/"} {
-			if err := o.poster().Post(t.Context(), target, token, Message{}); !errors.Is(err, ErrForbidden) {
+			if err := o.poster().Post(t.Context(), target, token, Message{}); !errors.Is(err, guard.ErrForbidden) {
 				t.Errorf("%s: %v", target, err)
 			}
 		}
@@ -118,7 +119,7 @@ func TestNothingBehindTheBotIsReached(t *testing.T) {
 func TestANameWithOneClosedAddressIsRefused(t *testing.T) {
 	o := newOutside(t, nil)
 	o.names["mixed.example"] = []string{"93.184.216.34", "10.0.0.1"}
-	if err := o.poster().Post(t.Context(), "https://mixed.example/", token, Message{}); !errors.Is(err, ErrForbidden) || len(o.dialled) != 0 {
+	if err := o.poster().Post(t.Context(), "https://mixed.example/", token, Message{}); !errors.Is(err, guard.ErrForbidden) || len(o.dialled) != 0 {
 		t.Errorf("%v, dialled %v", err, o.dialled)
 	}
 }
@@ -141,7 +142,7 @@ func TestEveryRedirectIsLookedAtAnew(t *testing.T) {
 	// The test server's certificate is good for example.com only.
 	p := o.poster()
 	p.client.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true
-	if err := p.Post(t.Context(), "https://example.com/in", token, Message{}); !errors.Is(err, ErrForbidden) {
+	if err := p.Post(t.Context(), "https://example.com/in", token, Message{}); !errors.Is(err, guard.ErrForbidden) {
 		t.Errorf("into the network: %v", err)
 	}
 	if err := p.Post(t.Context(), "https://example.com/plain", token, Message{}); err == nil {

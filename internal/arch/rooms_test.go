@@ -53,6 +53,7 @@ var plan = map[string][]string{
 	"internal/secret": {},
 	"internal/clock":  {},
 	"internal/redact": {},
+	"internal/guard":  {},
 	"internal/sqlite": {},
 	"internal/arch":   {},
 
@@ -66,7 +67,7 @@ var plan = map[string][]string{
 }
 
 // words are leaves that every room which is not pure may import; llm uses secret too.
-var words = []string{"internal/secret", "internal/clock"}
+var words = []string{"internal/secret", "internal/clock", "internal/guard"}
 
 // pure rooms compute: what they need comes in as an argument.
 var pure = []string{"failover/policy", "failover/classify", "delivery/markup", "cron/schedule"}

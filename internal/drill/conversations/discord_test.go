@@ -14,10 +14,9 @@ import (
 const discordGuild = "500000000000000001"
 
 type discordSide struct {
-	srv     *discord.Server
-	places  map[string]string
-	newest  map[string][2]string
-	threads int
+	srv    *discord.Server
+	places map[string]string
+	newest map[string][2]string
 }
 
 func newDiscord() *discordSide {

@@ -28,7 +28,7 @@
 //	who was asked                        names the models that were, since the last time
 //	what was asked                       … with the newest message that they were given
 //
-// After a step the bot has half a minute. A step that begins with "&" is followed by the next one at
+// After a step the bot has twenty seconds. A step that begins with "&" is followed by the next one at
 // once. Below the steps stand the changes on people's screens, as they came:
 //
 //	bot: hi                              a new message in private

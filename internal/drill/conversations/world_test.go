@@ -20,10 +20,10 @@ import (
 	"understudy/internal/emulate/llm"
 )
 
-// half a minute is what the bot has for a step; the screens are looked at every now and then.
+// patience is what the bot has for a step; the screens are looked at every now and then.
 const (
-	patience = 30 * time.Second
-	glance   = 100 * time.Millisecond
+	patience = 20 * time.Second
+	glance   = 250 * time.Millisecond
 )
 
 // journal is a log.

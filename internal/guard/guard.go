@@ -1,4 +1,6 @@
-package webhook
+// Package guard connects to the open internet only: what strangers can make the bot fetch, or an
+// operator wrote down as a URL, must not lead into the network the bot lives in (spec/chat.md §8, S9).
+package guard
 
 import (
 	"context"
@@ -6,10 +8,17 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 )
 
 // ErrForbidden tells that a URL leads to an address that is not public.
 var ErrForbidden = errors.New("leads to an address that is not public")
+
+// Times of a connection to the network.
+const (
+	dialTime  = 30 * time.Second
+	keepAlive = 30 * time.Second
+)
 
 // Resolver finds the addresses of a host; *net.Resolver is one.
 type Resolver interface {
@@ -19,23 +28,36 @@ type Resolver interface {
 // Dial connects to an address; (*net.Dialer).DialContext is one.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// guard connects to public addresses only.
-type guard struct {
-	resolver Resolver
-	dial     Dial
+// Dialer connects to public addresses only. The address that was looked at is the one it connects to,
+// so a name cannot lead elsewhere a moment later.
+type Dialer struct {
+	Resolver Resolver // nil = the system's
+	Dial     Dial     // nil = the network
+	// Guards reports whether a host is to be looked at; nil = every host. The others, such as a proxy
+	// of the operator's, are connected to as they are.
+	Guards func(host string) bool
 }
 
-// dialContext is a Dial for hosts that nobody vouches for. A name that leads to several addresses is
+// DialContext is a Dial for hosts that nobody vouches for. A name that leads to several addresses is
 // refused if one of them is not public: whoever owns the name must not choose which one counts.
-func (g guard) dialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (g Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if g.Resolver == nil {
+		g.Resolver = net.DefaultResolver
+	}
+	if g.Dial == nil {
+		g.Dial = (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
+	if g.Guards != nil && !g.Guards(host) {
+		return g.Dial(ctx, network, address)
+	}
 	found := []netip.Addr{}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		found = append(found, ip)
-	} else if found, err = g.resolver.LookupNetIP(ctx, "ip", host); err != nil {
+	} else if found, err = g.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
 		return nil, fmt.Errorf("finding the host: %w", bare(err))
 	}
 	if len(found) == 0 {
@@ -48,7 +70,7 @@ func (g guard) dialContext(ctx context.Context, network, address string) (net.Co
 	}
 	for _, ip := range found {
 		var conn net.Conn
-		if conn, err = g.dial(ctx, network, net.JoinHostPort(ip.Unmap().String(), port)); err == nil {
+		if conn, err = g.Dial(ctx, network, net.JoinHostPort(ip.Unmap().String(), port)); err == nil {
 			return conn, nil
 		}
 	}

@@ -49,7 +49,7 @@ func (s *Scheduler) housekeep(ctx context.Context, now time.Time) time.Duration 
 			continue
 		}
 		if s.free(c) {
-			_ = now
+			c.began = now
 			s.spawn(func() { s.do(ctx, c) })
 		}
 	}

@@ -105,6 +105,11 @@ func (h *heart) boot() {
 			return nil
 		},
 	}, func() {})
+	h.drive()
+}
+
+// drive does what the scheduler would.
+func (h *heart) drive() {
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop, h.ended = stop, make(chan struct{})
 	p, ended := h.pulse, h.ended

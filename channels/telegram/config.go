@@ -30,7 +30,7 @@ const (
 	defaultReplyMode = "off"
 	defaultPath      = "/telegram-webhook"
 	longestSecret    = 256
-	mostHistory      = 500
+	mostHistory      = 1000
 )
 
 // Config is one Telegram account, the block `channels.telegram` or `channels.telegram.accounts.<id>`

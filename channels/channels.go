@@ -6,6 +6,7 @@ package channels
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -70,6 +71,9 @@ type Traits struct {
 	// limit. VisibleLimit, if set, is what the rendered text may show.
 	TextLimit, VisibleLimit int
 	LineLimit               int // soft limit of lines per message; 0 = none
+	// SpanLimit is how many stretches of one message may have a format of their own; 0 = no limit. The
+	// platform shows what is more without it.
+	SpanLimit int
 
 	// Edits tells that a sent message can be replaced: previews are possible.
 	Edits bool
@@ -94,6 +98,9 @@ type Traits struct {
 	// differ; zero = the same.
 	GroupPace         Pace
 	GroupEditInterval time.Duration
+	// VoiceCaption tells that the sound of an answer is a voice note that stands before its text, and
+	// how much visible text it carries itself, in UTF-16 units. 0 = sound is a file behind the text.
+	VoiceCaption int
 	// StreamInterval is the least time between two additions to a native stream (Streamer).
 	StreamInterval time.Duration
 }
@@ -156,6 +163,11 @@ type Quieter interface {
 	Quiet(ctx context.Context, to chat.Address) error
 }
 
+// Recorder is a Typer that can also show that the bot records a voice note, for as long.
+type Recorder interface {
+	Recording(ctx context.Context, to chat.Address) error
+}
+
 // Reactor is an adapter that can put an emoji on a message and take it away. Emoji is a Unicode
 // emoji or the platform's own name for one. Both succeed when there is nothing to do.
 type Reactor interface {
@@ -190,11 +202,20 @@ type Prober interface {
 	Probe(ctx context.Context) ([]Finding, error)
 }
 
+// CommandProber is a CommandRegistrar that can tell whether the platform shows these commands, without
+// changing anything.
+type CommandProber interface {
+	ProbeCommands(ctx context.Context, cmds []CommandInfo) ([]Finding, error)
+}
+
 // Finding is one thing a Prober saw. Fix says what to do about it, "" = all is well.
 type Finding struct{ What, Fix string }
 
+// ErrTooLarge tells that a file is larger than its limit, or than the platform takes.
+var ErrTooLarge = errors.New("file is too large")
+
 // Fetcher is an adapter that can download an attachment of an authorised message, at most limit
-// bytes.
+// bytes; a larger one is ErrTooLarge.
 type Fetcher interface {
 	Fetch(ctx context.Context, a chat.Attachment, limit int64) ([]byte, error)
 }
@@ -257,7 +278,10 @@ type SendError struct {
 	After   time.Duration // least wait before a retry; 0 = the caller's own back-off
 	MovedTo string
 	Code    string // the platform's error code, for metrics and logs; from a small set
-	Err     error
+	// Once tells, of an Unsure piece, that the platform would show it twice although the channel is
+	// Idempotent: not to be repeated.
+	Once bool
+	Err  error
 }
 
 // Error implements error.

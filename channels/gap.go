@@ -13,8 +13,11 @@ const (
 	LeastGap = time.Minute
 	// RecentFor is how long ago a conversation may have been active to be looked into.
 	RecentFor = 7 * 24 * time.Hour
-	// MostConversations is how many conversations are looked into, the latest first.
+	// MostConversations is how many conversations are looked into at once, the latest first. An adapter
+	// goes on with the others at the pace that its platform allows.
 	MostConversations = 25
+	// MostMarks is how many conversations are looked into at all, the latest first.
+	MostMarks = 1000
 )
 
 // Mark is how far a conversation has been seen.
@@ -26,7 +29,8 @@ type Mark struct {
 }
 
 // Seen tells what an account's conversations are and how far each has been seen. What is fetched
-// after a mark goes to Sink.Accept like any event, oldest first, with CatchUp set.
+// after a mark goes to Sink.Accept like any event, oldest first, with CatchUp set. What is too old to be
+// answered may be among it; Accept decides.
 type Seen interface {
 	// Marks returns the marks of conversations in which the bot was active since a time, the latest
 	// first, at most so many.
@@ -37,4 +41,19 @@ type Seen interface {
 type CatchUp struct {
 	MaxAge      time.Duration `yaml:"maxAge"`      // default 1h
 	MaxMessages int           `yaml:"maxMessages"` // per conversation; default 50
+}
+
+// Look is what came of looking for what was said during a gap. It is for operators and holds no secret.
+type Look struct {
+	At     time.Time `json:"at"`             // when it ended
+	Looked int       `json:"looked"`         // conversations whose history was read
+	Found  int       `json:"found"`          // messages that were passed on
+	Left   int       `json:"left,omitempty"` // conversations that were not looked into
+	Why    string    `json:"why,omitempty"`  // why some were not
+}
+
+// Looker is an adapter that looks for what was said during gaps.
+type Looker interface {
+	// LastLook returns what came of the last look that has ended; false = none has yet.
+	LastLook() (Look, bool)
 }

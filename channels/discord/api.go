@@ -44,6 +44,7 @@ type api struct {
 	root      *url.URL
 	transport http.RoundTripper
 	limits    *limits
+	heard     func(http.Header) // is given the header of every answer of the API
 }
 
 // callError is why a call brought no result.
@@ -144,6 +145,7 @@ func (a *api) judge(r request, seen *recorder) (json.RawMessage, error) {
 	if seen.status >= 200 && seen.status < 300 {
 		a.limits.learn(r.route, seen.header, time.Now())
 		if seen.status == http.StatusNoContent || json.Valid(seen.body) {
+			a.heard(seen.header)
 			return seen.body, nil
 		}
 		e.garbled = true

@@ -48,7 +48,7 @@ type Deps struct {
 }
 
 // Bot is one account. It implements channels.Adapter, Editor, Typer, Reactor, Fetcher,
-// CommandRegistrar and Prober. Send and its kin work before and while Run runs.
+// CommandRegistrar, Prober and Looker. Send and its kin work before and while Run runs.
 type Bot struct {
 	cfg       Config
 	deps      Deps
@@ -60,12 +60,15 @@ type Bot struct {
 	planned   *planned
 	detours   *detours
 	posts     posts
+	tries     tries
 	menu      names
 	hurried   chan struct{} // places for interactions that are watched
 
 	self        atomic.Pointer[user]
 	application atomic.Pointer[string]
 	running     atomic.Bool
+	lastLook    atomic.Pointer[channels.Look]
+	skew        channels.Skew
 
 	// What follows belongs to Run.
 	recent  *recent
@@ -81,6 +84,7 @@ var (
 	_ channels.Fetcher          = (*Bot)(nil)
 	_ channels.CommandRegistrar = (*Bot)(nil)
 	_ channels.Prober           = (*Bot)(nil)
+	_ channels.Looker           = (*Bot)(nil)
 )
 
 // New makes an account from a validated config. It does not connect.
@@ -111,6 +115,7 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 		hurried:   make(chan struct{}, mostHurried),
 		recent:    newRecent(),
 	}
+	api.heard = func(h http.Header) { b.skew.Learn(h, b.log) }
 	for _, p := range cfg.MentionPatterns {
 		re, err := mentionPattern(p)
 		if err != nil {

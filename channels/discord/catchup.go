@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/bwmarrin/discordgo"
-
-	"understudy/channels"
 )
 
 const (
@@ -23,78 +21,32 @@ const (
 	catchUpAmount = 50
 )
 
-// lookBack passes on what was said in the bot's conversations while no session heard it, each oldest
-// first. What was heard all the same is recognised by its key.
-func (r *run) lookBack(ctx context.Context) {
-	if r.deps.Seen == nil {
-		return
-	}
-	marks, err := r.deps.Seen.Marks(ctx, time.Now().Add(-channels.RecentFor), channels.MostConversations)
-	if err != nil {
-		r.log.Warn("cannot catch up", "error", err)
-		return
-	}
-	found := 0
-	for _, m := range marks {
-		if ctx.Err() != nil {
-			return
-		}
-		missed, err := r.missed(ctx, m)
-		if err != nil {
-			r.log.Info("conversation not caught up", "conversation", m.Address.Conversation, "thread", m.Address.Thread, "error", err)
-		}
-		for i := range missed {
-			missed[i].Guild = m.Space
-			in, ok := r.inbound(ctx, &missed[i], false)
-			if !ok {
-				continue
-			}
-			in.CatchUp = true
-			found++
-			if _ = r.accept(ctx, in); ctx.Err() != nil { // nobody waits for a refusal
-				return
-			}
-		}
-	}
-	r.log.Debug("caught up", "conversations", len(marks), "messages", found)
-}
-
-// missed returns what was said in a conversation since a mark, as far as it may still be answered. It
-// reads backwards from the newest message: in a busy channel the way from the mark to what is fresh
-// may be longer than what is looked at.
-func (r *run) missed(ctx context.Context, m channels.Mark) ([]message, error) {
-	if !isID(m.LastID) {
-		return nil, nil
-	}
-	place := m.Address.Conversation
-	if m.Address.Thread != "" {
-		place = m.Address.Thread
-	}
+// missed returns the latest of what was said in a place between two messages; before is "" = up to the
+// newest. It reads backwards, until what it reads is too old to be answered: in a busy channel the way from
+// the first to what is fresh may be longer than what is looked at.
+func (r *run) missed(ctx context.Context, place, behind, before string) ([]message, error) {
 	oldest, amount := r.bounds()
-	known := func(one message) bool { // or too old to be answered
-		return compareIDs(one.ID, m.LastID) <= 0 || timestamp(one.Timestamp).Before(oldest)
-	}
+	known := func(one message) bool { return compareIDs(one.ID, behind) <= 0 }
 	var all []message
-	before := ""
 	for range mostPages {
 		page, more, err := r.page(ctx, place, before)
 		if err != nil {
-			return newest(all, amount), err
+			return latestOf(all, amount), err
 		}
-		last := !more || len(page) == 0 || known(page[0])
+		last := !more || len(page) == 0 || known(page[0]) || timestamp(page[0].Timestamp).Before(oldest)
 		all = append(slices.DeleteFunc(page, known), all...)
 		if last || len(all) >= amount {
 			break
 		}
 		before = all[0].ID
 	}
-	return newest(all, amount), nil
+	return latestOf(all, amount), nil
 }
 
-// newest leaves so many messages from the end of a list.
-func newest(all []message, amount int) []message { return all[max(len(all)-amount, 0):] }
+// latestOf leaves so many messages from the end of a list.
+func latestOf(all []message, amount int) []message { return all[max(len(all)-amount, 0):] }
 
-// bounds are how old, and how many, messages may be to be caught up.
+// bounds are how old, by Discord's clock, and how many, messages may be to be caught up.
 func (r *run) bounds() (oldest time.Time, amount int) {
 	age, amount := r.cfg.CatchUp.MaxAge, r.cfg.CatchUp.MaxMessages
 	if age == 0 {
@@ -103,7 +55,7 @@ func (r *run) bounds() (oldest time.Time, amount int) {
 	if amount == 0 {
 		amount = catchUpAmount
 	}
-	return time.Now().Add(-age), amount
+	return r.skew.There(time.Now()).Add(-age), amount
 }
 
 // page reads the last messages before an id, "" = the newest ones, oldest first. A failure that passes,
@@ -120,11 +72,17 @@ func (r *run) page(ctx context.Context, place, before string) (list []message, m
 			return messages(data)
 		}
 		var e *callError
-		if !errors.As(err, &e) || e.status != 0 && e.status < http.StatusTooManyRequests || attempt == lookAttempts || e.retryAfter > lookBackWait || ctx.Err() != nil {
+		if !errors.As(err, &e) || !passes(err) || attempt == lookAttempts || e.retryAfter > lookBackWait || ctx.Err() != nil {
 			return nil, false, err
 		}
 		sleep(ctx, max(e.retryAfter, time.Second))
 	}
+}
+
+// passes reports whether a failure may pass by itself.
+func passes(err error) bool {
+	var e *callError
+	return errors.As(err, &e) && (e.status == 0 || e.status >= http.StatusTooManyRequests)
 }
 
 // messages decodes a page, one by one: a message that cannot be read must not hide the others,

@@ -47,8 +47,8 @@ type argument struct {
 }
 
 // RegisterCommands implements channels.CommandRegistrar: for the servers of devGuildIds, where it
-// works at once, else everywhere. Discord counts registrations, so a set that is registered already is
-// left alone. Commands whose names Discord cannot show are left out; people can type them all the
+// works at once, else everywhere. Discord counts registrations, so a set that is registered already, and
+// still there, is left alone. Commands whose names Discord cannot show are left out; people can type them all the
 // same. With `commands.native: false` it does nothing.
 func (b *Bot) RegisterCommands(ctx context.Context, cmds []channels.CommandInfo) error {
 	if !*b.cfg.Commands.Native {
@@ -62,20 +62,13 @@ func (b *Bot) RegisterCommands(ctx context.Context, cmds []channels.CommandInfo)
 	}
 	sum := sha256.Sum256(append(body, strings.Join(b.cfg.DevGuildIDs, ",")...))
 	hash := hex.EncodeToString(sum[:])
-	if b.deps.Hash != nil {
-		if old, err := b.deps.Hash.Load(ctx); err == nil && old == hash {
-			return nil
-		}
-	}
-	app, err := b.applicationID(ctx)
+	addresses, err := b.commandPlaces(ctx)
 	if err != nil {
 		return err
 	}
-	addresses := []string{discordgo.EndpointApplicationGlobalCommands(app)}
-	if len(b.cfg.DevGuildIDs) > 0 {
-		addresses = nil
-		for _, g := range b.cfg.DevGuildIDs {
-			addresses = append(addresses, discordgo.EndpointApplicationGuildCommands(app, g))
+	if b.deps.Hash != nil {
+		if old, err := b.deps.Hash.Load(ctx); err == nil && old == hash && b.stillThere(ctx, addresses, set) {
+			return nil
 		}
 	}
 	for _, address := range addresses {
@@ -90,6 +83,52 @@ func (b *Bot) RegisterCommands(ctx context.Context, cmds []channels.CommandInfo)
 		return fmt.Errorf("discord commands: %w", err)
 	}
 	return nil
+}
+
+// commandPlaces are the addresses that the commands are registered at.
+func (b *Bot) commandPlaces(ctx context.Context) ([]string, error) {
+	app, err := b.applicationID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(b.cfg.DevGuildIDs) == 0 {
+		return []string{discordgo.EndpointApplicationGlobalCommands(app)}, nil
+	}
+	var out []string
+	for _, g := range b.cfg.DevGuildIDs {
+		out = append(out, discordgo.EndpointApplicationGuildCommands(app, g))
+	}
+	return out, nil
+}
+
+// registered reads the commands that are registered at an address.
+func (b *Bot) registered(ctx context.Context, address string) ([]command, error) {
+	var list []command
+	err := b.get(ctx, "get commands", address, &list)
+	return list, err
+}
+
+// stillThere reports whether a set that was registered is there. What cannot be read is believed to be.
+func (b *Bot) stillThere(ctx context.Context, addresses []string, set []command) bool {
+	for _, address := range addresses {
+		if list, err := b.registered(ctx, address); err == nil && !sameCommands(list, set) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameCommands compares sets, whose order means nothing.
+func sameCommands(a, b []command) bool {
+	text := func(list []command) string {
+		list = slices.SortedFunc(slices.Values(list), func(x, y command) int { return strings.Compare(x.Name, y.Name) })
+		data, err := json.Marshal(list)
+		if err != nil { // only plain values are in it
+			return ""
+		}
+		return string(data)
+	}
+	return text(a) == text(b)
 }
 
 // applicationID is the id of the bot's application, from READY or from Discord.

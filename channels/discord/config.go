@@ -63,6 +63,7 @@ type Config struct {
 	DevGuildIDs []string `yaml:"devGuildIds,omitempty"`
 	Intents     Intents  `yaml:"intents,omitempty"`
 	AutoThread  bool     `yaml:"autoThread,omitempty"` // a thread for every question in a channel
+	Thread      Thread   `yaml:"thread,omitempty"`
 	// CatchUp bounds what is answered after a gap; absent parts are those of `messages.catchUp`.
 	CatchUp channels.CatchUp `yaml:"catchUp,omitempty"`
 }
@@ -75,6 +76,12 @@ type Guild struct {
 	Roles          []string         `yaml:"roles,omitempty"` // role ids; a user or a role suffices
 	AutoThread     *bool            `yaml:"autoThread,omitempty"`
 	Channels       map[string]Place `yaml:"channels,omitempty"`
+}
+
+// Thread is about threads: InheritParent lets the conversation of one begin with the last turns of the
+// channel it belongs to.
+type Thread struct {
+	InheritParent bool `yaml:"inheritParent,omitempty"`
 }
 
 // Place is what differs in one channel of a server.
@@ -93,7 +100,7 @@ type ImplicitMentions struct {
 
 // Streaming decides whether an answer is shown while it is written.
 type Streaming struct {
-	Mode      string `yaml:"mode,omitempty"`      // off, partial
+	Mode      string `yaml:"mode,omitempty"`      // off, partial, progress
 	ChunkMode string `yaml:"chunkMode,omitempty"` // length, newline
 }
 

@@ -29,7 +29,7 @@ func TestConfigValidate(t *testing.T) {
 		{"policies", func(c *Config) {
 			c.DMPolicy, c.GroupPolicy, c.ReplyToMode, c.AllowBots = "everyone", "pairing", "never", "yes"
 		}, []string{"dmPolicy", "groupPolicy", "allowBots", "replyToMode"}},
-		{"streaming", func(c *Config) { c.Streaming = Streaming{Mode: "progress", ChunkMode: "word"} }, []string{"streaming.mode", "streaming.chunkMode"}},
+		{"streaming", func(c *Config) { c.Streaming = Streaming{Mode: "block", ChunkMode: "word"} }, []string{"streaming.mode", "streaming.chunkMode"}},
 		{"allowlist without ids", func(c *Config) { c.DMPolicy = "allowlist" }, []string{"allowFrom"}},
 		{"access groups", func(c *Config) {
 			c.AllowFrom, c.Guilds = []string{"accessGroup:ops"}, map[string]Guild{"5": {Users: []string{"accessGroup:ops"}, Roles: []string{"accessGroup:ops"}}}

@@ -72,15 +72,20 @@ func (d *directory) role(id string) (role, bool) {
 	return r, ok
 }
 
+// join takes the channels, threads and roles of a server.
+func (d *directory) join(g guild) {
+	d.put(g.Channels...)
+	d.put(g.Threads...)
+	d.putRoles(g.Roles...)
+}
+
 // learn takes what an event says about channels and roles. It reports whether it was such an event.
 func (d *directory) learn(kind string, data json.RawMessage) bool {
 	switch kind {
-	case "GUILD_CREATE", "GUILD_UPDATE", "THREAD_LIST_SYNC":
+	case "GUILD_UPDATE", "THREAD_LIST_SYNC":
 		var g guild
 		decode(data, &g)
-		d.put(g.Channels...)
-		d.put(g.Threads...)
-		d.putRoles(g.Roles...)
+		d.join(g)
 	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE":
 		var c channel
 		if decode(data, &c); c.ID != "" {

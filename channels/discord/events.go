@@ -22,7 +22,22 @@ const (
 // take takes an event off the gateway. It reports false when there is no room for it.
 func (r *run) take(ctx context.Context, kind string, data json.RawMessage) (ok bool) {
 	defer r.survive(kind, func() { ok = true })
+	if kind == "GUILD_CREATE" {
+		r.server(data)
+		return true
+	}
 	return r.directory.learn(kind, data) || r.event(ctx, kind, data)
+}
+
+// server takes what a server tells when a session begins. The last one of them starts the look for what
+// was missed.
+func (r *run) server(data json.RawMessage) {
+	var g guild
+	decode(data, &g)
+	r.directory.join(g)
+	if r.newest.learn(g) {
+		r.queue.put(task{look: true})
+	}
 }
 
 // survive keeps what no reading of Discord's data foresaw from ending the process: it loses that one
@@ -76,12 +91,18 @@ func (r *run) perform(ctx context.Context, t task) {
 	defer r.survive(t.kind, func() {})
 	switch {
 	case t.catchUp:
-		r.lookBack(ctx)
+		r.owe(ctx)
+	case t.look:
+		r.lookOn(ctx)
 	case t.ticket != nil:
 		r.interaction(ctx, t.ticket)
 	case t.kind == "MESSAGE_CREATE", t.kind == "MESSAGE_UPDATE":
 		var m message
 		decode(t.data, &m)
+		if t.kind == "MESSAGE_CREATE" && isID(m.ID) {
+			r.lookInto(ctx, m.Channel, m.ID) // what was said there before comes first
+			r.debt.heard = later(r.debt.heard, m.ID)
+		}
 		if in, ok := r.inbound(ctx, &m, t.kind == "MESSAGE_UPDATE"); ok {
 			_ = r.accept(ctx, in) // ctx has ended, or nobody waits for a refusal
 		}
@@ -103,7 +124,7 @@ func (r *run) accept(ctx context.Context, in chat.Inbound) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.log.Error("message not stored", "event", in.EventKey, "error", err, "wait", wait)
+		r.log.Error("message not stored", "event", in.EventKey, "error", err, "seconds", wait.Seconds())
 		sleep(ctx, wait/2+time.Duration(rand.Int64N(int64(wait/2))))
 		wait = min(2*wait, longestRepeat)
 	}

@@ -9,24 +9,22 @@ import (
 	"net/url"
 	"slices"
 
+	"understudy/channels"
 	"understudy/chat"
 )
-
-// ErrTooLarge is returned by Fetch for a file above the limit.
-var ErrTooLarge = errors.New("file is too large")
 
 var (
 	errNoEmoji = errors.New("not an emoji")
 	errHost    = errors.New("discord file: not on Discord's file hosts")
 )
 
-// Fetch implements channels.Fetcher. The limit is lowered to mediaMaxMb; a larger file is ErrTooLarge.
+// Fetch implements channels.Fetcher. The limit is lowered to mediaMaxMb; a larger file is channels.ErrTooLarge.
 // Files come from Discord's own hosts (or the configured server) and from nowhere else: an address in
 // a message is a stranger's word.
 func (b *Bot) Fetch(ctx context.Context, a chat.Attachment, limit int64) ([]byte, error) {
 	limit = min(limit, int64(b.cfg.MediaMaxMB)<<20)
 	if a.Size > limit {
-		return nil, fmt.Errorf("discord file: %w", ErrTooLarge)
+		return nil, fmt.Errorf("discord file: %w", channels.ErrTooLarge)
 	}
 	u, err := url.Parse(a.Ref)
 	if err != nil || !b.hosts(u) {
@@ -52,7 +50,7 @@ func (b *Bot) Fetch(ctx context.Context, a chat.Attachment, limit int64) ([]byte
 	case err != nil:
 		return nil, fmt.Errorf("discord file: %w", b.api.harmless(err))
 	case int64(len(data)) > limit:
-		return nil, fmt.Errorf("discord file: %w", ErrTooLarge)
+		return nil, fmt.Errorf("discord file: %w", channels.ErrTooLarge)
 	}
 	return data, nil
 }

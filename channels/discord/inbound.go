@@ -53,7 +53,7 @@ func (r *run) inbound(ctx context.Context, m *message, edited bool) (chat.Inboun
 		Space:       m.Guild,
 		Sender:      chat.Sender{ID: m.Author.ID, Name: m.Author.name(m.Member), Bot: m.Author.Bot || m.Webhook != ""},
 		Attachments: attachments(m),
-		At:          timestamp(m.Timestamp),
+		At:          r.skew.Here(timestamp(m.Timestamp)),
 		Edited:      edited,
 	}
 	if edited {
@@ -178,7 +178,7 @@ func refer(in *chat.Inbound, m *message, self *user) bool {
 	}
 	in.Quote = m.Referenced.Content
 	if a := m.Referenced.Author; a != nil {
-		in.QuoteFrom = chat.Sender{ID: a.ID, Name: a.name(m.Referenced.Member), Bot: a.Bot || m.Referenced.Webhook != ""}
+		in.QuoteFrom = chat.Sender{ID: a.ID, Name: a.name(m.Referenced.Member), Bot: a.Bot || m.Referenced.Webhook != "", Self: a.ID == self.ID}
 	}
 	return m.Referenced.Author != nil && m.Referenced.Author.ID == self.ID
 }

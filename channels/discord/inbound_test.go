@@ -64,7 +64,7 @@ func TestRepliesToTheBot(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.srv.UserSays(general, ann, "why?", emulator.ReplyingTo(sent.IDs[0]), emulator.Pinging())
-			if in := a.got.Next(t); in.Mentioned != implicit || in.MentionsOthers || in.ReplyTo != sent.IDs[0] || in.Quote != "what I said" || in.QuoteFrom.ID != a.srv.BotID() || !in.QuoteFrom.Bot {
+			if in := a.got.Next(t); in.Mentioned != implicit || in.MentionsOthers || in.ReplyTo != sent.IDs[0] || in.Quote != "what I said" || in.QuoteFrom.ID != a.srv.BotID() || !in.QuoteFrom.Bot || !in.QuoteFrom.Self {
 				t.Errorf("implicit %v: %+v", implicit, in)
 			}
 			a.srv.UserSays(general, ann, a.srv.Mention()+" why?", emulator.ReplyingTo(sent.IDs[0]))

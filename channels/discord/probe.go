@@ -31,7 +31,8 @@ func InviteURL(applicationID string) string {
 	return "https://discord.com/oauth2/authorize?client_id=" + applicationID + "&scope=bot+applications.commands&permissions=" + strconv.Itoa(Permissions)
 }
 
-// Probe implements channels.Prober: the token, the intents, the servers and the sessions left today.
+// Probe implements channels.Prober: the token, the intents, the servers, the sessions left today,
+// and the rights in the channels that the configuration names.
 func (b *Bot) Probe(ctx context.Context) ([]channels.Finding, error) {
 	var me user
 	if err := b.get(ctx, "get bot", discordgo.EndpointUser("@me"), &me); err != nil {
@@ -67,7 +68,31 @@ func (b *Bot) Probe(ctx context.Context) ([]channels.Finding, error) {
 	if g.Limit.Remaining < g.Limit.Total/10 {
 		sessions.Fix = "something starts this bot again and again: look at its log"
 	}
-	return append(out, sessions), nil
+	rights, err := b.probeChannels(ctx, me.ID)
+	return append(append(out, sessions), rights...), err
+}
+
+// ProbeCommands implements channels.CommandProber.
+func (b *Bot) ProbeCommands(ctx context.Context, cmds []channels.CommandInfo) ([]channels.Finding, error) {
+	if !*b.cfg.Commands.Native {
+		return nil, nil
+	}
+	set, _, _ := commandSet(cmds)
+	addresses, err := b.commandPlaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range addresses {
+		switch there, err := b.registered(ctx, address); {
+		case err != nil:
+			return nil, err
+		case len(there) == 0:
+			return []channels.Finding{{What: "no commands are registered yet: the bot does that when it is connected"}}, nil
+		case !sameCommands(there, set):
+			return []channels.Finding{{What: "the registered commands are not the bot's", Fix: "restart the bot: it registers them when it is connected"}}, nil
+		}
+	}
+	return []channels.Finding{{What: fmt.Sprintf("%d commands are registered", len(set))}}, nil
 }
 
 func (b *Bot) intents(a application) []channels.Finding {

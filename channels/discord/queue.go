@@ -16,12 +16,13 @@ const (
 
 var errFull = errors.New("too many messages wait to be stored")
 
-// task is one thing to work on: an event, an interaction or catching up.
+// task is one thing to work on: an event, an interaction, or a step of catching up.
 type task struct {
 	kind    string
 	data    json.RawMessage
 	ticket  *ticket // of an interaction
-	catchUp bool
+	catchUp bool    // a session has begun
+	look    bool    // look into the next place
 }
 
 // queue keeps tasks in order. One goroutine puts, one takes.
@@ -37,12 +38,12 @@ func newQueue() *queue {
 	return &queue{wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 }
 
-// put appends a task and reports whether there was room. Catching up always has: there is at most
-// one for each session.
+// put appends a task and reports whether there was room. Catching up always has: there are at most
+// a few steps of it for each session.
 func (q *queue) put(t task) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !t.catchUp && (len(q.list) >= mostWaiting || q.bytes+len(t.data) > largestWaiting && len(q.list) > 0) {
+	if !t.catchUp && !t.look && (len(q.list) >= mostWaiting || q.bytes+len(t.data) > largestWaiting && len(q.list) > 0) {
 		return false
 	}
 	q.list = append(q.list, t)

@@ -122,7 +122,7 @@ func (j *journal) Marks(_ context.Context, since time.Time, most int) ([]channel
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.asked++
-	if since.After(time.Now().Add(-channels.RecentFor+time.Second)) || most != channels.MostConversations {
+	if since.After(time.Now().Add(-channels.RecentFor+time.Second)) || most != channels.MostMarks {
 		return nil, errors.New("asked for other bounds")
 	}
 	return append([]channels.Mark(nil), j.marks...), j.err

@@ -105,7 +105,7 @@ func (b *Bot) fits(p channels.Piece) error {
 		size += len(m.Data)
 	}
 	if size > b.cfg.MediaMaxMB<<20 {
-		return &channels.SendError{Verdict: channels.Refused, Code: "file_too_large", Err: ErrTooLarge}
+		return &channels.SendError{Verdict: channels.Refused, Code: "file_too_large", Err: channels.ErrTooLarge}
 	}
 	return nil
 }
@@ -224,16 +224,22 @@ func (b *Bot) replyTo(ctx context.Context, v *via, p channels.Piece) (string, er
 		r = b.original(v, http.MethodPatch, b.change(m.Content, m.Components), files)
 	}
 	data, err := b.api.call(ctx, r)
+	id := ""
+	if err == nil {
+		id, err = messageID(r.what, data)
+	}
 	var e *callError
 	switch {
 	case err == nil:
-		return messageID(r.what, data)
+		return id, nil
 	case hasCode(err, codeUnknownInteraction, codeUnknownWebhook, codeDeadToken, codeUnknownMessage), errors.As(err, &e) && e.status == http.StatusUnauthorized:
 		v.kill()
 		b.log.Info("interaction expired; the reply goes to the conversation", "interaction", v.id)
 		return "", nil
 	}
-	return "", verdict(err, first)
+	failure := verdict(err, first)
+	failure.Once = failure.Verdict == channels.Unsure && !first // which further replies there are cannot be asked
+	return "", failure
 }
 
 // dismiss takes back "thinking" when the answer became a message for everybody.

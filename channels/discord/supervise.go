@@ -61,6 +61,9 @@ type run struct {
 	once int
 	work sync.WaitGroup
 	busy chan struct{} // places for requests for suggestions
+
+	newest newest
+	debt   debt // belongs to the worker
 }
 
 // Run implements channels.Adapter.
@@ -116,7 +119,7 @@ func (r *run) supervise(ctx context.Context) error {
 		if errors.As(err, &e) && e.retryAfter > 0 {
 			wait = max(wait, e.retryAfter)
 		}
-		r.log.Warn("connection lost", "error", err, "failures", failures, "wait", wait, "resumes", r.session.id != "")
+		r.log.Warn("connection lost", "error", err, "failures", failures, "seconds", wait.Seconds(), "resumes", r.session.id != "")
 		r.report(channels.Down, err.Error())
 		sleep(ctx, wait)
 		r.queue.room(ctx)
@@ -328,7 +331,7 @@ func (r *run) dispatch(ctx context.Context, l *line, f frame, limit time.Duratio
 	ready := !r.opened.IsZero()
 	switch {
 	case f.Type == "READY":
-		if err := r.ready(f.Data); err != nil {
+		if err := r.ready(ctx, f.Data); err != nil {
 			return err
 		}
 	case f.Type == "RESUMED":
@@ -358,7 +361,7 @@ func (r *run) dispatch(ctx context.Context, l *line, f frame, limit time.Duratio
 }
 
 // ready begins a session. What was said before it has to be looked for.
-func (r *run) ready(data json.RawMessage) error {
+func (r *run) ready(ctx context.Context, data json.RawMessage) error {
 	var p struct {
 		Session string `json:"session_id"`
 		URL     string `json:"resume_gateway_url"`
@@ -366,6 +369,9 @@ func (r *run) ready(data json.RawMessage) error {
 		App     struct {
 			ID string `json:"id"`
 		} `json:"application"`
+		Guilds []struct {
+			ID string `json:"id"`
+		} `json:"guilds"`
 	}
 	decode(data, &p)
 	if p.Session == "" || !isID(p.User.ID) {
@@ -379,6 +385,18 @@ func (r *run) ready(data json.RawMessage) error {
 	if isID(p.App.ID) {
 		r.application.Store(&p.App.ID)
 	}
+	var servers []string
+	for _, g := range p.Guilds {
+		servers = append(servers, g.ID)
+	}
 	r.queue.put(task{catchUp: true})
+	if r.newest.begin(servers) {
+		r.queue.put(task{look: true})
+		return nil
+	}
+	r.work.Go(func() { // a server that is out of order tells nothing
+		sleep(ctx, serversLimit)
+		r.queue.put(task{look: true})
+	})
 	return nil
 }

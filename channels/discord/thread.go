@@ -278,7 +278,8 @@ func (p *posts) put(forum string, l latest) {
 	p.last[forum] = l
 }
 
-// publish opens a post in a forum, or continues the one of a moment ago. The first line is its title.
+// publish opens a post in a forum, or continues the one of a moment ago. The first line is its title. One
+// that was perhaps opened before is looked for first.
 func (b *Bot) publish(ctx context.Context, p channels.Piece) (string, error) {
 	forum := p.To.Conversation
 	p.ReplyTo = ""
@@ -286,16 +287,33 @@ func (b *Bot) publish(ctx context.Context, p channels.Piece) (string, error) {
 	if thread := b.posts.follow(forum, p.Class); thread != "" {
 		return b.create(ctx, thread, m, files)
 	}
+	name := title(token.ReplaceAllString(m.Content, ""), longestPostName)
+	began := time.Now()
+	if since, again := b.tries.get(p.Key); again {
+		if id, err := b.posted(ctx, forum, name, m.Content, since); id != "" || err != nil {
+			return b.opened(forum, p, id, err)
+		}
+	}
 	data, err := b.api.call(ctx, request{
 		what: "open post", method: http.MethodPost, url: discordgo.EndpointChannelThreads(forum), route: "open post " + forum, files: files, limit: limitOf(files),
-		body: map[string]any{"name": title(token.ReplaceAllString(m.Content, ""), longestPostName), "auto_archive_duration": archiveAfter, "message": m},
+		body: map[string]any{"name": name, "auto_archive_duration": archiveAfter, "message": m},
 	})
+	id := ""
+	if err == nil {
+		id, err = messageID("open post", data)
+	}
+	if err != nil && verdict(err, false).Verdict == channels.Unsure {
+		b.tries.failed(p.Key, began)
+	}
+	return b.opened(forum, p, id, err)
+}
+
+// opened takes in that a post was opened, if it was.
+func (b *Bot) opened(forum string, p channels.Piece, id string, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id, err := messageID("open post", data)
-	if err == nil {
-		b.posts.put(forum, latest{thread: id, class: p.Class, at: time.Now()})
-	}
-	return id, err
+	b.tries.done(p.Key)
+	b.posts.put(forum, latest{thread: id, class: p.Class, at: time.Now()})
+	return id, nil
 }

@@ -159,6 +159,40 @@ func TestForumPosts(t *testing.T) {
 	})
 }
 
+// A post that was perhaps opened is looked for before it is opened again: also among others of the same name
+// and text, which are older.
+func TestForumPostsAreOpenedOnce(t *testing.T) {
+	for name, fault := range map[string]emulator.Fault{"receipt lost": {DropAfter: true}, "request lost": {Drop: true}} {
+		t.Run(name, func(t *testing.T) {
+			running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+				p := say(inForum, "Report\nAll is well.")
+				p.Class, p.Key = chat.Cron, "yesterday"
+				if _, err := a.Send(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+				pass(24 * time.Hour)
+				p.Key = "today"
+				fault.Method, fault.Path = "POST", "/threads"
+				a.srv.Inject(fault)
+				if v, _ := verdictOf(second(a.Send(t.Context(), p))); v != channels.Unsure {
+					t.Errorf("verdict %d", v)
+				}
+				a.srv.Inject(emulator.Fault{Method: "GET", Path: "/threads/active", Status: 500})
+				if v, _ := verdictOf(second(a.Send(t.Context(), p))); v != channels.Retry {
+					t.Errorf("verdict %d while it is not known", v)
+				}
+				got, err := a.Send(t.Context(), p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c := a.srv.ChannelState(got.IDs[0]); c.Name != "Report" || len(a.srv.Posts(forum)) != 2 {
+					t.Errorf("the receipt names %+v of %d posts", c, len(a.srv.Posts(forum)))
+				}
+			})
+		})
+	}
+}
+
 func autoThreads(c *Config, _ *Deps) {
 	yes := true
 	c.Guilds = map[string]Guild{guildID: {Channels: map[string]Place{general: {AutoThread: &yes}, "*": {}}}}

@@ -53,7 +53,7 @@ func (c Config) Validate() error {
 	f.oneOf("groupPolicy", c.GroupPolicy, policyAllowlist, policyOpen, policyDisabled)
 	f.oneOf("allowBots", c.AllowBots, "false", "mentions", "true")
 	f.oneOf("replyToMode", c.ReplyToMode, "off", "first", "all", "batched")
-	f.oneOf("streaming.mode", c.Streaming.Mode, "off", "partial")
+	f.oneOf("streaming.mode", c.Streaming.Mode, "off", "partial", "progress")
 	f.oneOf("streaming.chunkMode", c.Streaming.ChunkMode, "length", "newline")
 	if c.DMPolicy == policyAllowlist && len(c.AllowFrom) == 0 {
 		f.add("allowFrom", "dmPolicy allowlist needs at least one user id")

@@ -70,6 +70,7 @@ type channel struct {
 	Parent string `json:"parent_id"`
 	Name   string `json:"name"`
 	Type   int    `json:"type"`
+	Last   string `json:"last_message_id"` // of a moment: it is not told again when something is said
 }
 
 // Types of channels.
@@ -100,6 +101,7 @@ type role struct {
 }
 
 type guild struct {
+	ID       string    `json:"id"`
 	Roles    []role    `json:"roles"`
 	Channels []channel `json:"channels"`
 	Threads  []channel `json:"threads"`

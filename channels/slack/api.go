@@ -34,7 +34,8 @@ type api struct {
 	bot, app secret.String
 	endpoint string // ends with a slash
 	client   *http.Client
-	files    *http.Client // follows redirects, for downloads
+	files    *http.Client      // follows redirects, for downloads
+	heard    func(http.Header) // is given the header of every answer of the Web API
 }
 
 func newAPI(cfg Config, transport http.RoundTripper) *api {
@@ -159,6 +160,7 @@ func (a *api) callWithin(ctx context.Context, limit time.Duration, method string
 	if err := f(ctx, a.library(d)); err != nil {
 		return a.failure(method, d, err)
 	}
+	a.heard(d.header)
 	return nil
 }
 
@@ -184,6 +186,7 @@ func (a *api) raw(ctx context.Context, method string, params url.Values, out any
 	if err := json.Unmarshal(d.body, out); err != nil {
 		return fail(err)
 	}
+	a.heard(d.header)
 	return nil
 }
 

@@ -35,7 +35,7 @@ type Deps struct {
 }
 
 // Bot is one account. It implements channels.Adapter, Editor, Typer, Quieter, Reactor, Streamer,
-// Fetcher, Historian, Prober and Webhook. Send and its kin work before and while Run runs.
+// Fetcher, Historian, Prober, Webhook and Looker. Send and its kin work before and while Run runs.
 type Bot struct {
 	cfg     Config
 	deps    Deps
@@ -55,6 +55,9 @@ type Bot struct {
 	places *recent[string] // direct conversations, by user
 	stored *recent[bool]   // messages that the sink has, by key; true = as mentions
 	asking chan struct{}   // places for events that wait for what a conversation is
+
+	lastLook atomic.Pointer[channels.Look]
+	skew     channels.Skew
 }
 
 var (
@@ -67,6 +70,7 @@ var (
 	_ channels.Fetcher  = (*Bot)(nil)
 	_ channels.Prober   = (*Bot)(nil)
 	_ channels.Webhook  = (*Bot)(nil)
+	_ channels.Looker   = (*Bot)(nil)
 )
 
 // ErrRunning is returned by Run while another Run of the same Bot has not ended: Slack would deal the
@@ -88,7 +92,7 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 	if deps.Transport == nil {
 		deps.Transport = func() http.RoundTripper { return network(cfg.Proxy) }
 	}
-	return &Bot{
+	b := &Bot{
 		cfg:     cfg,
 		deps:    deps,
 		log:     deps.Log.With("channel", Channel, "account", deps.Account),
@@ -102,7 +106,9 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 		places:  newRecent[string](mostRemembered),
 		asking:  make(chan struct{}, mostAsking),
 		stored:  newRecent[bool](mostRemembered),
-	}, nil
+	}
+	b.api.heard = func(h http.Header) { b.skew.Learn(h, b.log) }
+	return b, nil
 }
 
 // Close frees connections. It is called after Run has ended and no call is under way.

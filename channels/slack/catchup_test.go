@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,10 +31,10 @@ func missed(t *testing.T, s setup, history func(*emulator.Server) []channels.Mar
 		<-r.done
 		r.bot.deps.Seen = seen(history(r.srv))
 		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
 		go func() { r.done <- r.bot.Run(ctx, r.sink) }()
 		settle(time.Second)
 		test(r)
-		stop()
 	})
 }
 
@@ -77,7 +78,7 @@ func TestCatchingUpIsBounded(t *testing.T) {
 		for i := range 40 {
 			a := room
 			a.Conversation = fmt.Sprintf("C0ROOM%04d", i)
-			srv.UserSaidUnheard(a.Conversation, ann, "too old")
+			srv.UserSaidUnheard(a.Conversation, ann, "too old") // who decides about it is the sink
 			marks = append(marks, mark(a, "1.1"))
 		}
 		settle(11 * time.Minute)
@@ -91,10 +92,65 @@ func TestCatchingUpIsBounded(t *testing.T) {
 				r.Errorf("message %d is %q", i, in.Text)
 			}
 		}
+		settle(time.Minute)
+		for range 39 {
+			if in := r.sink.Next(r.T); in.Text != "too old" || !in.CatchUp || time.Since(in.At) < 11*time.Minute {
+				r.Errorf("got %+v", in)
+			}
+		}
 		r.none()
-		if n := len(r.srv.Calls("conversations.history")); n != channels.MostConversations {
+		if n := len(r.srv.Calls("conversations.history")); n != 40 {
 			r.Errorf("%d conversations", n)
 		}
+	})
+}
+
+// TestCatchesUpInEveryConversation: beyond the latest ones at a pace, and not stopped by a rate limit there.
+func TestCatchesUpInEveryConversation(t *testing.T) {
+	const many = 200
+	missed(t, setup{before: func(srv *emulator.Server) {
+		srv.Inject(emulator.Fault{Method: "conversations.history", Channel: "C0ROOM0100", RetryAfter: 20 * time.Second, Times: 2})
+	}}, func(srv *emulator.Server) []channels.Mark {
+		var marks []channels.Mark
+		for i := range many {
+			a := room
+			a.Conversation = fmt.Sprintf("C0ROOM%04d", i)
+			srv.UserSaidUnheard(a.Conversation, ann, fmt.Sprint(i))
+			marks = append(marks, mark(a, "1.1"))
+		}
+		return marks
+	}, func(r *rig) {
+		settle(many*lookEvery + time.Minute)
+		for i := range many {
+			if in := r.sink.Next(r.T); in.Text != fmt.Sprint(i) {
+				r.Fatalf("message %d is %q", i, in.Text)
+			}
+		}
+		calls := r.srv.Calls("conversations.history")
+		if took := calls[len(calls)-1].At.Sub(calls[channels.MostConversations].At); took < (many-channels.MostConversations-1)*lookEvery {
+			r.Errorf("%d calls in %s", len(calls), took)
+		}
+		if look, _ := r.bot.LastLook(); look.Looked != many || look.Left != 0 {
+			r.Errorf("the look was %+v", look)
+		}
+	})
+}
+
+// TestCatchesUpInNewThreads: what is said in a thread stands in no other history, and the thread was opened
+// in the gap.
+func TestCatchesUpInNewThreads(t *testing.T) {
+	missed(t, setup{}, func(srv *emulator.Server) []channels.Mark {
+		last := srv.UserSaidUnheard(general, ann, "seen")
+		root := srv.UserSaidUnheard(general, ann, "question")
+		srv.UserSaidUnheard(general, ann, "and more", emulator.InThread(root))
+		return []channels.Mark{mark(room, last)}
+	}, func(r *rig) {
+		for i, want := range []string{"question", "and more"} {
+			if in := r.sink.Next(r.T); in.Text != want || !in.CatchUp || (in.Address.Thread != "") != (i == 1) {
+				r.Errorf("got %+v", in)
+			}
+		}
+		r.none()
 	})
 }
 
@@ -119,6 +175,9 @@ func TestCatchingUpStopsAtARateLimit(t *testing.T) {
 		r.none()
 		if n := len(r.srv.Calls("conversations.history")); n != 3 {
 			r.Errorf("%d calls", n)
+		}
+		if look, ok := r.bot.LastLook(); !ok || look.Looked != 1 || look.Found != 1 || look.Left != 3 || !strings.Contains(look.Why, codeRateLimited) {
+			r.Errorf("the look was %+v", look)
 		}
 		r.srv.UserSays(dm, ann, "still listening")
 		r.sink.Next(r.T)
@@ -159,7 +218,7 @@ func TestSecondGapIsLookedIntoToo(t *testing.T) {
 		settle(80 * time.Second)
 		r.srv.Back()
 		settle(5 * time.Minute)
-		if n := len(r.srv.Calls("conversations.history")); n != 8 {
+		if n := len(r.srv.Calls("conversations.history")); n != 7+4 { // the first conversation was tried four times
 			r.Errorf("%d calls", n)
 		}
 	})
@@ -216,6 +275,30 @@ func TestLiveMessagesDoNotHideTheGap(t *testing.T) {
 					r.Errorf("accepted %q", j.said)
 				}
 			})
+		})
+	}
+}
+
+// How long ago something was said is told by Slack's clock: one of ours that is off, in whatever
+// direction, hides nothing and makes nothing new.
+func TestAWrongClockHidesNothingThatWasMissed(t *testing.T) {
+	for _, offset := range []time.Duration{-2 * time.Hour, 26 * time.Hour} {
+		missed(t, setup{server: emulator.Config{Offset: offset}}, func(srv *emulator.Server) []channels.Mark {
+			last := srv.UserSaidUnheard(dm, ann, "seen")
+			srv.UserSaidUnheard(dm, ann, "long ago")
+			settle(90 * time.Minute)
+			srv.UserSaidUnheard(dm, ann, "lately")
+			settle(10 * time.Minute)
+			return []channels.Mark{mark(direct, last)}
+		}, func(r *rig) {
+			for _, want := range []struct {
+				text string
+				age  time.Duration
+			}{{"long ago", 100 * time.Minute}, {"lately", 10 * time.Minute}} {
+				if in := r.sink.Next(r.T); in.Text != want.text || (time.Since(in.At)-want.age).Abs() > time.Minute {
+					r.Errorf("%v ahead: got %q of %v ago, want %+v", -offset, in.Text, time.Since(in.At), want)
+				}
+			}
 		})
 	}
 }

@@ -120,9 +120,11 @@ type Streaming struct {
 }
 
 // Thread is about threads: InitialHistoryLimit is how many of its messages the bot reads when it
-// first speaks in one; 0 = none.
+// first speaks in one; 0 = none. InheritParent lets the conversation of one begin with the last turns of
+// the channel it belongs to.
 type Thread struct {
 	InitialHistoryLimit *int `yaml:"initialHistoryLimit,omitempty"`
+	InheritParent       bool `yaml:"inheritParent,omitempty"`
 }
 
 // Commands decides whether slash commands other than SlashCommand.Name are the bot's own, each under

@@ -9,11 +9,9 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"understudy/channels"
 	"understudy/chat"
 )
-
-// ErrTooLarge is returned by Fetch for a file above the limit.
-var ErrTooLarge = errors.New("file is too large")
 
 // ErrNoAccess is returned by Fetch for a file that the bot may not read.
 var ErrNoAccess = errors.New("the bot may not read this file: it needs files:read and to be in the channel")
@@ -70,11 +68,11 @@ func (f file) mediaType() string {
 }
 
 // Fetch implements channels.Fetcher. The limit is lowered to mediaMaxMb; a larger file is
-// ErrTooLarge. The token goes to Slack's own hosts only, and a sign-in page is no file.
+// channels.ErrTooLarge. The token goes to Slack's own hosts only, and a sign-in page is no file.
 func (b *Bot) Fetch(ctx context.Context, a chat.Attachment, limit int64) ([]byte, error) {
 	limit = min(limit, int64(b.cfg.MediaMaxMB)<<20)
 	if a.Size > limit {
-		return nil, fmt.Errorf("slack file: %w", ErrTooLarge)
+		return nil, fmt.Errorf("slack file: %w", channels.ErrTooLarge)
 	}
 	address, mediaType := a.Ref, a.MediaType
 	if !strings.Contains(address, "://") {
@@ -87,7 +85,7 @@ func (b *Bot) Fetch(ctx context.Context, a chat.Attachment, limit int64) ([]byte
 			return nil, err
 		}
 		if int64(info.Size) > limit {
-			return nil, fmt.Errorf("slack file: %w", ErrTooLarge)
+			return nil, fmt.Errorf("slack file: %w", channels.ErrTooLarge)
 		}
 		mediaType = info.Mimetype
 		if address = info.URLPrivateDownload; address == "" {
@@ -105,8 +103,8 @@ func (a *api) download(ctx context.Context, address, mediaType string, limit int
 	into := &bounded{left: limit}
 	if err := a.library(d).GetFileContext(ctx, address, into); err != nil {
 		switch {
-		case errors.Is(err, ErrTooLarge):
-			return nil, fmt.Errorf("slack file: %w", ErrTooLarge)
+		case errors.Is(err, channels.ErrTooLarge):
+			return nil, fmt.Errorf("slack file: %w", channels.ErrTooLarge)
 		case strings.Contains(err.Error(), "redirected to the sign-in page"):
 			return nil, fmt.Errorf("slack file: %w", ErrNoAccess)
 		case strings.Contains(err.Error(), "refusing to send the token"):
@@ -134,7 +132,7 @@ type bounded struct {
 // Write implements io.Writer.
 func (w *bounded) Write(p []byte) (int, error) {
 	if int64(len(p)) > w.left {
-		return 0, ErrTooLarge
+		return 0, channels.ErrTooLarge
 	}
 	w.left -= int64(len(p))
 	w.data = append(w.data, p...)

@@ -66,11 +66,11 @@ func (b *inbox) said(to chat.Address, m event) (chat.Inbound, bool) {
 		return chat.Inbound{}, false
 	}
 	in := chat.Inbound{
-		ID: m.TS, EventKey: b.messageKey(to.Conversation, m.TS), Address: to, At: moment(m.TS), Sender: b.sender(m),
+		ID: m.TS, EventKey: b.messageKey(to.Conversation, m.TS), Address: to, At: b.skew.Here(moment(m.TS)), Sender: b.sender(m),
 		Text: b.reader().read(m.Text).text, Attachments: attachments(m.files()),
 	}
 	if b.own(m) {
-		in.Sender.Bot, in.Sender.Name = true, b.self.name
+		in.Sender.Bot, in.Sender.Self, in.Sender.Name = true, true, b.self.name
 	}
 	return in, in.Text != "" || len(in.Attachments) > 0
 }

@@ -82,6 +82,9 @@ func earlier(r *rig, to chat.Address, before string, most int) (out []string) {
 		r.Fatal(err)
 	}
 	for _, in := range list {
+		if in.Sender.Self != (in.Sender.ID == botID) {
+			r.Errorf("%s is the bot itself: %v", in.Sender.ID, in.Sender.Self)
+		}
 		out = append(out, fmt.Sprintf("%s/%v %s", in.Sender.ID, in.Sender.Bot, in.Text))
 	}
 	return out

@@ -135,7 +135,7 @@ func (b *inbox) inbound(e event, o outer) (in chat.Inbound, named []string, ok b
 	if !ok || m.TS == "" || !readable(m.Subtype) || b.own(m) {
 		return in, nil, false
 	}
-	in.ID, in.Address, in.Space, in.At = m.TS, address, o.Team, moment(m.TS)
+	in.ID, in.Address, in.Space, in.At = m.TS, address, o.Team, b.skew.Here(moment(m.TS))
 	if in.Space == "" {
 		in.Space = b.self.team
 	}
@@ -150,6 +150,7 @@ func (b *inbox) inbound(e event, o outer) (in chat.Inbound, named []string, ok b
 	in.Attachments = attachments(m.files())
 	in.Title = b.title(address)
 	in.Quote, in.QuoteFrom = forwarded(m)
+	in.QuoteFrom.Self = in.Quote != "" && b.own(event{User: in.QuoteFrom.ID, Bot: in.QuoteFrom.ID})
 	if in.Text == "" && len(in.Attachments) == 0 && in.Quote == "" && !in.Mentioned {
 		return in, nil, false
 	}

@@ -334,11 +334,11 @@ func TestFiles(t *testing.T) {
 			r.Errorf("a sign-in page: %v", err)
 		}
 		large := share(emulator.File{Name: "d.txt", MIME: "text/plain", Data: make([]byte, 1<<20+1)})
-		if _, err := fetch(large); !errors.Is(err, ErrTooLarge) {
+		if _, err := fetch(large); !errors.Is(err, channels.ErrTooLarge) {
 			r.Errorf("a large file: %v", err)
 		}
 		large.Size = 0
-		if _, err := fetch(large); !errors.Is(err, ErrTooLarge) {
+		if _, err := fetch(large); !errors.Is(err, channels.ErrTooLarge) {
 			r.Errorf("a large file of unknown size: %v", err)
 		}
 		calls := len(r.srv.Calls("download"))

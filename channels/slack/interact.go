@@ -19,6 +19,19 @@ func (b *inbox) slash(ctx context.Context, s slash) error {
 		return nil
 	}
 	b.names.put(s.User, s.UserName)
+	handle := b.vias.put(via{address: s.ResponseURL, user: s.User, conversation: s.Channel, until: time.Now().Add(responseLife)})
+	if b.unplacedSlash(s) { // other rules hold among a few people than in a channel
+		if err := b.learnPlace(ctx, s.Channel); err != nil {
+			b.log.Warn("it is not known what kind of conversation a command is from", "error", err)
+			text := textNotStored
+			var e *callError
+			if errors.As(err, &e) && e.code == "channel_not_found" { // the bot is no member
+				text = textNoGroups
+			}
+			b.answer(private{via: handle, text: text})
+			return nil
+		}
+	}
 	a := chat.Address{Channel: Channel, Account: b.deps.Account, Conversation: s.Channel, Kind: b.kind(s.Channel, "")}
 	switch {
 	case s.ChannelName == "directmessage":
@@ -26,10 +39,9 @@ func (b *inbox) slash(ctx context.Context, s slash) error {
 	case strings.HasPrefix(s.ChannelName, "mpdm-"):
 		a.Kind = chat.Group
 	}
-	if s.ChannelName != "privategroup" && a.Kind == chat.Room { // that is what Slack calls all of them
+	if s.ChannelName != privateGroup && s.ChannelName != "" && a.Kind == chat.Room {
 		b.names.put(s.Channel, s.ChannelName)
 	}
-	handle := b.vias.put(via{address: s.ResponseURL, user: s.User, conversation: s.Channel, until: time.Now().Add(responseLife)})
 	if a.Kind == chat.Group && !b.cfg.DM.GroupEnabled {
 		b.answer(private{via: handle, text: textNoGroups})
 		return nil

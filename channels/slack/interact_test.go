@@ -69,13 +69,46 @@ func TestSlashCommandsKnowWhereTheyAreTyped(t *testing.T) {
 		if in := r.sink.Next(r.T); in.Address != direct {
 			r.Errorf("got %+v", in.Address)
 		}
-		r.srv.UserSays(trio, bob, "hello") // tells what the conversation is
-		r.sink.Next(r.T)
-		r.srv.Slash(trio, ann, "/bot", "status")
-		if in := r.sink.Next(r.T); in.Address.Kind != chat.Group {
-			r.Errorf("got %+v", in.Address)
+		r.srv.AddChannel(emulator.Channel{ID: "C0PRIVATE", Kind: "group", Name: "private"})
+		for range 2 { // Slack calls both alike, and is asked once
+			r.srv.Slash(trio, ann, "/bot", "status")
+			if in := r.sink.Next(r.T); in.Address.Kind != chat.Group {
+				r.Errorf("got %+v", in.Address)
+			}
+			r.srv.Slash("C0PRIVATE", ann, "/bot", "status")
+			if in := r.sink.Next(r.T); in.Address.Kind != chat.Room {
+				r.Errorf("got %+v", in.Address)
+			}
+		}
+		if n := len(r.srv.Calls("conversations.info")); n != 2 {
+			r.Errorf("asked %d times", n)
 		}
 	})
+}
+
+// TestSlashCommandsFromNowhereAreRefused: other rules hold among a few people than in a channel, so where
+// it cannot be found out which it is, nothing is done and the person is told.
+func TestSlashCommandsFromNowhereAreRefused(t *testing.T) {
+	for text, f := range map[string]emulator.Fault{textNotStored: {Hang: true}, textNoGroups: {Error: "channel_not_found"}} {
+		inBubble(t, setup{bot: func(c *Config, _ *Deps) { c.DM.GroupEnabled = true }}, func(r *rig) {
+			f.Method = "conversations.info"
+			r.srv.Inject(f)
+			began := time.Now()
+			r.srv.Slash(trio, ann, "/bot", "status")
+			r.srv.UserSays(dm, ann, "meanwhile")
+			if in := r.sink.Next(r.T); in.Text != "meanwhile" || time.Since(began) > time.Second {
+				r.Errorf("after %v: %+v", time.Since(began), in)
+			}
+			settle(10 * time.Second)
+			if got := r.whispers(trio, ann); !slices.Equal(got, []string{text}) {
+				r.Errorf("told %q", got)
+			}
+			r.none()
+			if n := r.srv.Pending(); n != 0 {
+				r.Errorf("%d not acknowledged", n)
+			}
+		})
+	}
 }
 
 // TestSlowStoreDoesNotShowATimeout: the acknowledgement comes within Slack's three seconds, and the

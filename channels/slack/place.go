@@ -33,8 +33,25 @@ func (b *Bot) unplaced(e event) bool {
 	return kindOf(known) == ""
 }
 
+// privateGroup is what Slack calls both a private channel and a conversation of a few people when a slash
+// command is used there.
+const privateGroup = "privategroup"
+
+// unplacedSlash reports whether a slash command leaves open what its conversation is.
+func (b *Bot) unplacedSlash(s slash) bool {
+	if s.Channel == "" || s.ChannelName != privateGroup && s.ChannelName != "" || strings.HasPrefix(s.Channel, "D") {
+		return false
+	}
+	known, _ := b.kinds.get(s.Channel)
+	return kindOf(known) == ""
+}
+
 // mustAsk reports whether Slack has to be asked something before a payload can be taken.
 func (b *Bot) mustAsk(kind string, payload []byte) bool {
+	if kind == kindSlash {
+		var s slash
+		return decode(payload, &s) == nil && b.unplacedSlash(s)
+	}
 	if kind != kindEvents || !bytes.Contains(payload, []byte(`"app_mention"`)) {
 		return false
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -37,8 +39,8 @@ var scopes = []struct{ name, without string }{
 	{"emoji:read", "custom emoji cannot be looked up"},
 }
 
-// Probe implements channels.Prober: the bot token, its scopes, and whether a connection could be
-// opened. Nothing is connected.
+// Probe implements channels.Prober: the bot token, its scopes, the channels that the configuration names,
+// and whether a connection could be opened. Nothing is connected.
 func (b *Bot) Probe(ctx context.Context) ([]channels.Finding, error) {
 	var got *slack.AuthTestResponse
 	err := b.api.call(ctx, "auth.test", func(ctx context.Context, c *slack.Client) (err error) {
@@ -50,6 +52,10 @@ func (b *Bot) Probe(ctx context.Context) ([]channels.Finding, error) {
 	}
 	found := []channels.Finding{{What: fmt.Sprintf("bot token works: %s (%s) in the workspace %s (%s)", plainName(got.User), got.UserID, plainName(got.Team), got.TeamID)}}
 	found = append(found, missingScopes(got.Header)...)
+	there, err := b.probeChannels(ctx)
+	if found = append(found, there...); err != nil {
+		return found, err
+	}
 	if b.cfg.Mode == modeHTTP {
 		return append(found, channels.Finding{What: "events are awaited over HTTP at " + b.cfg.WebhookPath}), nil
 	}
@@ -62,6 +68,56 @@ func (b *Bot) Probe(ctx context.Context) ([]channels.Finding, error) {
 		return append(found, more...), err
 	}
 	return append(found, channels.Finding{What: "app token works: Socket Mode opens"}), nil
+}
+
+// mostProbed bounds how many channels are asked about: Slack answers fifty such questions a minute.
+const mostProbed = 40
+
+// probeChannels looks whether the bot is in the channels that the configuration names.
+func (b *Bot) probeChannels(ctx context.Context) ([]channels.Finding, error) {
+	var out []channels.Finding
+	well := 0
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(b.cfg.Channels)), func(id string) bool { return id == wildcard })
+	for _, id := range ids[:min(len(ids), mostProbed)] {
+		var got struct {
+			Channel struct {
+				Name     string `json:"name"`
+				Member   bool   `json:"is_member"`
+				Archived bool   `json:"is_archived"`
+				Several  bool   `json:"is_mpim"`
+			} `json:"channel"`
+		}
+		err := b.api.raw(ctx, "conversations.info", url.Values{"channel": {id}}, &got)
+		var e *callError
+		name := id + " (" + plainName(got.Channel.Name) + ")"
+		switch {
+		case errors.As(err, &e) && e.code == "channel_not_found":
+			out = append(out, channels.Finding{What: "the channel " + id + " is not there, or private and without the bot", Fix: "write /invite @" + b.botName(ctx) + " there, or take it out of channels"})
+		case errors.As(err, &e) && e.code == codeScope:
+			return append(out, channels.Finding{What: "the configured channels cannot be looked up", Fix: e.Error()}), nil
+		case err != nil:
+			return out, err
+		case got.Channel.Archived:
+			out = append(out, channels.Finding{What: "the channel " + name + " is archived", Fix: "unarchive it, or take it out of channels"})
+		case !got.Channel.Member && !got.Channel.Several:
+			out = append(out, channels.Finding{What: "the bot is not in the channel " + name, Fix: "write /invite @" + b.botName(ctx) + " there"})
+		default:
+			well++
+		}
+	}
+	if well > 0 {
+		out = append(out, channels.Finding{What: fmt.Sprintf("the bot is in %d configured channels", well)})
+	}
+	return out, nil
+}
+
+// botName is how people mention the bot.
+func (b *Bot) botName(ctx context.Context) string {
+	self, err := b.identity(ctx)
+	if err != nil || self.name == "" {
+		return "the bot"
+	}
+	return self.name
 }
 
 // failedProbe makes a finding of a refusal; what passes by itself stays an error.

@@ -180,7 +180,7 @@ func (b *Bot) sendFile(ctx context.Context, p channels.Piece, a chat.Attachment)
 	case n == 0:
 		return "", &channels.SendError{Verdict: channels.Refused, Code: "empty_file", Err: errors.New("slack takes no empty files")}
 	case n > largestUpload:
-		return "", &channels.SendError{Verdict: channels.Refused, Code: "file_too_large", Err: ErrTooLarge}
+		return "", &channels.SendError{Verdict: channels.Refused, Code: "file_too_large", Err: channels.ErrTooLarge}
 	}
 	name := fileName(a)
 	var ticket *slack.GetUploadURLExternalResponse

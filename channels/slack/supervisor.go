@@ -86,7 +86,7 @@ func (s *supervisor) failed(ctx context.Context, err error, key string, failures
 		s.log.Info("connecting again", "reason", err)
 		return nil
 	}
-	s.log.Warn("connection failed", "error", err, "failures", failures, "wait", wait)
+	s.log.Warn("connection failed", "error", err, "failures", failures, "seconds", wait.Seconds())
 	s.report(channels.Down, err.Error())
 	return s.rest(ctx, wait)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	emulator "understudy/internal/emulate/slack"
 )
 
 // post sends a request of a test's own to the webhook.
@@ -66,6 +68,21 @@ func TestForgedRequestsAreRefused(t *testing.T) {
 		}
 		r.sink.Next(r.T)
 	})
+}
+
+// A signature is as old as Slack's clock says: by one of ours that is off every request would be too old.
+func TestAWrongClockRefusesNoSignature(t *testing.T) {
+	for _, offset := range []time.Duration{-2 * time.Hour, 26 * time.Hour} {
+		inBubble(t, setup{server: emulator.Config{Offset: offset}, bot: overHTTP}, func(r *rig) {
+			there := time.Now().Add(offset)
+			for at, want := range map[time.Time]int{there: http.StatusOK, there.Add(-8 * time.Minute): http.StatusUnauthorized, time.Now(): http.StatusUnauthorized} {
+				if status, _ := r.post(http.MethodPost, "", r.srv.Sign([]byte(eventBody), at), strings.NewReader(eventBody)); status != want {
+					r.Errorf("%v ahead: signed %v ago, answered with %d", -offset, there.Sub(at), status)
+				}
+			}
+			r.sink.Next(r.T)
+		})
+	}
 }
 
 // TestReplaysAreKnown: within five minutes a request can be replayed; its keys tell.
@@ -212,6 +229,21 @@ func TestProbe(t *testing.T) {
 		r.srv.Revoke()
 		if got := lines(r); !strings.Contains(got, "check botToken") {
 			r.Errorf("got %s", got)
+		}
+	})
+	inBubble(t, setup{idle: true, bot: func(c *Config, _ *Deps) {
+		c.Channels = map[string]Room{"*": {}, general: {}, "C0OUTSIDE": {}, "C0OLD0001": {}, "C0NOWHERE": {}}
+	}}, func(r *rig) {
+		r.srv.AddChannel(emulator.Channel{ID: "C0OUTSIDE", Kind: "channel", Name: "outside", NotMember: true})
+		r.srv.AddChannel(emulator.Channel{ID: "C0OLD0001", Kind: "channel", Name: "old", Archived: true})
+		got := lines(r)
+		for _, want := range []string{
+			"the bot is not in the channel C0OUTSIDE (outside) write /invite @understudy there", "the channel C0OLD0001 (old) is archived",
+			"the channel C0NOWHERE is not there, or private and without the bot", "the bot is in 1 configured channels", "app token works",
+		} {
+			if !strings.Contains(got, want) {
+				r.Errorf("%q is not in %s", want, got)
+			}
 		}
 	})
 	short := setup{idle: true}

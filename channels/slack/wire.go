@@ -40,6 +40,7 @@ type event struct {
 	TS          string          `json:"ts"`
 	Thread      string          `json:"thread_ts"`
 	Parent      string          `json:"parent_user_id"`
+	Replies     int             `json:"reply_count"` // of the root of a thread, in histories
 	Files       json.RawMessage `json:"files"`
 	Attachments json.RawMessage `json:"attachments"`
 	Edited      struct {

@@ -16,6 +16,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
+	"understudy/channels"
 	"understudy/internal/secret"
 )
 
@@ -41,6 +42,7 @@ type api struct {
 	poll  lane
 	calls lane
 	files lane
+	heard func(http.Header) // is given the header of every answer of the Bot API
 }
 
 // callError is why a call brought no result.
@@ -101,6 +103,7 @@ type doer struct {
 	ctx     context.Context
 	client  *http.Client
 	status  int
+	header  http.Header
 	written atomic.Bool
 }
 
@@ -118,7 +121,7 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.status = resp.StatusCode
+	d.status, d.header = resp.StatusCode, resp.Header
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
 }
@@ -138,6 +141,7 @@ func (a *api) call(ctx context.Context, l lane, method string, params tgbotapi.P
 		resp, err = bot.MakeRequest(method, params)
 	}
 	if err == nil {
+		a.heard(d.header)
 		return resp.Result, nil
 	}
 	return nil, a.failure(method, d, resp, err)
@@ -203,10 +207,7 @@ func (a *api) get(ctx context.Context, path string, limit int64) ([]byte, error)
 	case err != nil:
 		return nil, fmt.Errorf("telegram file: %w", a.harmless(err))
 	case int64(len(data)) > limit:
-		return nil, fmt.Errorf("telegram file: %w", ErrTooLarge)
+		return nil, fmt.Errorf("telegram file: %w", channels.ErrTooLarge)
 	}
 	return data, nil
 }
-
-// ErrTooLarge is returned by Fetch for a file above the limit.
-var ErrTooLarge = errors.New("file is too large")

@@ -35,12 +35,15 @@ type Deps struct {
 	// Moved is told that a conversation has a new id, before its first message under that id comes.
 	// It must be quick. nil = nobody.
 	Moved func(ctx context.Context, from chat.Address, conversation string)
+	// Bad notes, in the journal, an update that cannot be read; its error means that the update must come
+	// again. nil = it stands in the log alone.
+	Bad func(ctx context.Context, eventKey, reason string) error
 	// Transport makes the HTTP transport; it is called again when connections seem dead. nil = the
 	// network, through Config.Proxy or the proxy of the environment.
 	Transport func() http.RoundTripper
 }
 
-// Bot is one account. It implements channels.Adapter, Editor, Typer, Reactor, Fetcher,
+// Bot is one account. It implements channels.Adapter, Editor, Typer, Recorder, Reactor, Fetcher,
 // CommandRegistrar, Webhook and Prober. Send and its kin work before and while Run runs.
 type Bot struct {
 	cfg       Config
@@ -53,6 +56,7 @@ type Bot struct {
 	reactions shownReactions
 	running   atomic.Bool
 	hook      hook
+	skew      channels.Skew
 	// threadless are private chats whose topics the server refused (a regression of some servers),
 	// voiceless those that take no voice notes. moved are groups that became supergroups.
 	threadless, voiceless, moved *idSet
@@ -62,6 +66,7 @@ var (
 	_ channels.Adapter          = (*Bot)(nil)
 	_ channels.Editor           = (*Bot)(nil)
 	_ channels.Typer            = (*Bot)(nil)
+	_ channels.Recorder         = (*Bot)(nil)
 	_ channels.Fetcher          = (*Bot)(nil)
 	_ channels.CommandRegistrar = (*Bot)(nil)
 	_ channels.Reactor          = (*Bot)(nil)
@@ -92,7 +97,7 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 	if menus == nil {
 		menus = newMemoryMenus()
 	}
-	return &Bot{
+	b := &Bot{
 		cfg:        cfg,
 		deps:       deps,
 		log:        deps.Log.With("channel", Channel, "account", deps.Account),
@@ -104,7 +109,9 @@ func New(cfg Config, deps Deps) (*Bot, error) {
 		threadless: newIDSet(),
 		voiceless:  newIDSet(),
 		moved:      newIDSet(),
-	}, nil
+	}
+	b.api.heard = func(h http.Header) { b.skew.Learn(h, b.log) }
+	return b, nil
 }
 
 // ownHost reports whether a host is the platform's: files of people come from there, so its name must
@@ -145,6 +152,10 @@ const (
 	perSecond         = 25
 )
 
+// mostEntities is how many formatted stretches a message has at most. Telegram takes a hundred, shows the
+// rest without its format, and makes several of some that hold others.
+const mostEntities = 90
+
 // Traits implements channels.Adapter.
 func (b *Bot) Traits() channels.Traits {
 	return channels.Traits{
@@ -153,11 +164,13 @@ func (b *Bot) Traits() channels.Traits {
 		Markup:            channels.TelegramHTML,
 		TextLimit:         b.cfg.TextChunkLimit,
 		VisibleLimit:      longestText,
+		SpanLimit:         mostEntities,
 		Edits:             true,
 		EditInterval:      editInterval,
 		GroupEditInterval: groupEditInterval,
 		References:        true,
 		SilentNotices:     true,
+		VoiceCaption:      longestCaption,
 		Pace:              channels.Pace{Every: messageEvery, Burst: messageBurst},
 		GroupPace:         channels.Pace{Every: groupMessageEvery, Burst: messageBurst},
 		Global:            perSecond,

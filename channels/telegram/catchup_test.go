@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,35 @@ func TestWhatWaitedInAGapIsCaughtUp(t *testing.T) {
 			a.srv.UserSays(ann, ann, "live")
 			if in := a.got.Next(t); in.CatchUp {
 				t.Errorf("what comes now is marked: %+v", in)
+			}
+		})
+	}
+}
+
+// How long a message waited is told by Telegram's clock: one of ours that is off makes the account neither
+// deaf nor answer what is of yesterday. The operator is told.
+func TestAWrongClockMakesNothingOldOrNew(t *testing.T) {
+	for _, offset := range []time.Duration{-2 * time.Hour, 26 * time.Hour} {
+		prepare := func(srv *emulator.Server, _ *Config, _ *Deps) {
+			srv.UserSays(ann, ann, "long ago")
+			timer := time.NewTimer(24 * time.Hour)
+			<-timer.C
+			srv.UserSays(ann, ann, "just now")
+		}
+		running(t, emulator.Config{Offset: offset}, prepare, func(t *testing.T, a *account) {
+			a.srv.UserSays(ann, ann, "live")
+			for _, want := range []string{"long ago", "just now", "live"} {
+				age := time.Duration(0)
+				if want == "long ago" {
+					age = 24 * time.Hour
+				}
+				in := a.got.Next(t)
+				if in.Text != want || in.CatchUp != (age > 0) || (time.Since(in.At)-age).Abs() > time.Minute {
+					t.Errorf("%v ahead: got %q of %v ago, caught up: %v", -offset, in.Text, time.Since(in.At), in.CatchUp)
+				}
+			}
+			if n := strings.Count(a.log.String(), "the clock of this machine is not the platform's"); n != 1 {
+				t.Errorf("%v ahead: told %d times", -offset, n)
 			}
 		})
 	}

@@ -16,6 +16,9 @@ const (
 	longestDescription = 256 // characters
 )
 
+// commandScopes are where the menu is shown.
+var commandScopes = [...]string{"all_private_chats", "all_group_chats"}
+
 // RegisterCommands implements channels.CommandRegistrar for private chats and groups. Commands
 // whose names Telegram cannot show are left out; people can type them all the same. With
 // `commands.native: false` it does nothing.
@@ -24,7 +27,7 @@ func (b *Bot) RegisterCommands(ctx context.Context, cmds []channels.CommandInfo)
 		return nil
 	}
 	menu := commandMenu(cmds)
-	for _, scope := range []string{"all_private_chats", "all_group_chats"} {
+	for _, scope := range commandScopes {
 		err := b.setCommands(ctx, scope, menu)
 		var e *callError
 		if errors.As(err, &e) && strings.Contains(e.description, "BOT_COMMANDS_TOO_MUCH") {

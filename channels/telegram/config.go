@@ -87,7 +87,7 @@ type ImplicitMentions struct {
 
 // Streaming decides whether an answer is shown while it is written.
 type Streaming struct {
-	Mode      string `yaml:"mode,omitempty"`      // off, partial
+	Mode      string `yaml:"mode,omitempty"`      // off, partial, progress
 	ChunkMode string `yaml:"chunkMode,omitempty"` // length, newline
 }
 

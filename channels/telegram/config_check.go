@@ -100,7 +100,7 @@ func (c Config) checkChoices(bad complaint) {
 	oneOf("groupPolicy", c.GroupPolicy, policyAllowlist, policyOpen, policyDisabled)
 	oneOf("allowBots", c.AllowBots, "false", "mentions", "true")
 	oneOf("replyToMode", c.ReplyToMode, "off", "first", "all", "batched")
-	oneOf("streaming.mode", c.Streaming.Mode, "off", "partial")
+	oneOf("streaming.mode", c.Streaming.Mode, "off", "partial", "progress")
 	oneOf("streaming.chunkMode", c.Streaming.ChunkMode, "length", "newline")
 	if c.AckReaction != "" && !allowedReaction(c.AckReaction) {
 		bad("ackReaction", "Telegram does not let bots react with %q; 👀 works", c.AckReaction)

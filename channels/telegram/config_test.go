@@ -23,7 +23,7 @@ func TestConfigValidate(t *testing.T) {
 		{"not a token", func(c *Config) { c.BotToken = secret.New("xoxb-123") }, []string{"botToken"}},
 		{"a path in the token", func(c *Config) { c.BotToken = secret.New("1:a/../b") }, []string{"botToken"}},
 		{"policies", func(c *Config) { c.DMPolicy, c.GroupPolicy, c.ReplyToMode = "everyone", "pairing", "never" }, []string{"dmPolicy", "groupPolicy", "replyToMode"}},
-		{"streaming", func(c *Config) { c.Streaming = Streaming{Mode: "progress", ChunkMode: "word"} }, []string{"streaming.mode", "streaming.chunkMode"}},
+		{"streaming", func(c *Config) { c.Streaming = Streaming{Mode: "block", ChunkMode: "word"} }, []string{"streaming.mode", "streaming.chunkMode"}},
 		{"allowlist without ids", func(c *Config) { c.DMPolicy = "allowlist" }, []string{"allowFrom"}},
 		{"names are no ids", func(c *Config) { c.AllowFrom = []string{"1001", "*", "@ann"} }, []string{"allowFrom", "groupAllowFrom"}},
 		{"limits", func(c *Config) { c.TextChunkLimit, c.MediaMaxMB = 5000, -1 }, []string{"textChunkLimit", "mediaMaxMb"}},

@@ -8,6 +8,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
+	"understudy/channels"
 	"understudy/chat"
 )
 
@@ -52,11 +53,11 @@ func attachments(m *message) []chat.Attachment {
 }
 
 // Fetch implements channels.Fetcher. The limit is lowered to mediaMaxMb; a larger file is
-// ErrTooLarge.
+// channels.ErrTooLarge.
 func (b *Bot) Fetch(ctx context.Context, a chat.Attachment, limit int64) ([]byte, error) {
 	limit = min(limit, int64(b.cfg.MediaMaxMB)<<20)
 	if a.Size > limit {
-		return nil, fmt.Errorf("telegram file: %w", ErrTooLarge)
+		return nil, fmt.Errorf("telegram file: %w", channels.ErrTooLarge)
 	}
 	result, err := b.api.call(ctx, b.api.calls, "getFile", tgbotapi.Params{"file_id": a.Ref})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
+	"understudy/channels"
 	"understudy/chat"
 )
 
@@ -94,8 +95,8 @@ func (in *intake) inbound(updateID int64, m *message, edited bool) (chat.Inbound
 		Title:          title(m),
 	}
 	if m.Date > 0 {
-		got.At = time.Unix(m.Date, 0).UTC()
-		got.CatchUp = !edited && got.At.Before(in.behind)
+		got.At = in.skew.Here(time.Unix(m.Date, 0)).UTC()
+		got.CatchUp = !edited && time.Since(got.At) > channels.LeastGap // Telegram kept it meanwhile
 	}
 	if got.Album == "" && !edited {
 		got.Album = in.pastes.album(&got)
@@ -171,6 +172,7 @@ func (in *intake) refer(got *chat.Inbound, m *message) {
 	got.ReplyTo = strconv.Itoa(r.ID)
 	got.Quote = r.Text + r.Caption // a message has at most one of them
 	got.QuoteFrom, _ = author(r)
+	got.QuoteFrom.Self = r.SenderChat == nil && r.From != nil && r.From.ID == in.self.ID
 	if m.Quote != nil && m.Quote.Text != "" {
 		got.Quote = m.Quote.Text
 	}

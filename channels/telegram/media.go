@@ -6,6 +6,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"path"
+	"slices"
 	"strings"
 
 	"understudy/chat"
@@ -26,13 +27,14 @@ const (
 	mostStretch  = 20     // of the longer side to the shorter one
 )
 
+// voiceTypes is the sound that Telegram plays as a voice note: Opus in Ogg, MP3 and M4A.
+var voiceTypes = []string{"audio/ogg", "audio/opus", "audio/mpeg", "audio/mp3", "audio/mp4", "audio/m4a", "audio/x-m4a"}
+
 // fileKind chooses the way a file is shown. What Telegram would refuse as that becomes a document.
 func fileKind(a chat.Attachment) string {
 	media, _, _ := strings.Cut(a.MediaType, ";")
 	media = strings.ToLower(strings.TrimSpace(media))
 	switch media {
-	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave": // is not played as a voice note
-		a.Voice = false
 	case "image/jpeg", "image/png", "image/webp":
 		if len(a.Data) <= largestPhoto && fitsPhoto(media, a.Data) {
 			return kindPhoto
@@ -44,7 +46,7 @@ func fileKind(a chat.Attachment) string {
 	switch {
 	case !strings.HasPrefix(media, "audio/"):
 		return kindDocument
-	case a.Voice:
+	case a.Voice && slices.Contains(voiceTypes, media):
 		return kindVoice
 	default:
 		return kindAudio

@@ -102,7 +102,6 @@ func (p *poller) poll(ctx context.Context) ([]json.RawMessage, error) {
 	if !p.connected() {
 		timeout = 0 // to know at once whether it works again
 	}
-	began := time.Now()
 	result, err := p.api.call(ctx, p.api.poll, "getUpdates", tgbotapi.Params{
 		"offset":          id64(p.offset),
 		"timeout":         strconv.Itoa(int(timeout.Seconds())),
@@ -116,19 +115,7 @@ func (p *poller) poll(ctx context.Context) ([]json.RawMessage, error) {
 	if err := json.Unmarshal(result, &batch); err != nil || len(batch) > 0 && !slices.ContainsFunc(batch, identified) {
 		return nil, &callError{method: "getUpdates", garbled: true, code: http.StatusOK}
 	}
-	p.reached(began)
 	return batch, nil
-}
-
-// reached notes that a poll which began at a time was answered. What was said before the first one, or
-// before one behind a gap, waited. The clock on the wall counts: a machine may have slept.
-func (p *poller) reached(began time.Time) {
-	switch {
-	case p.last.IsZero():
-		p.waited(began.Add(-channels.LeastGap))
-	case began.Round(0).Sub(p.last.Round(0)) > channels.LeastGap:
-		p.waited(began)
-	}
 }
 
 // silence adds to a poll without an answer since when that is so.
@@ -140,7 +127,10 @@ func (p *poller) silence(err error) error {
 	return fmt.Errorf("%w (last completed poll at %s)", err, p.last.UTC().Format("15:04:05 UTC"))
 }
 
-// takeAll hands a batch to the sink and moves the offset behind what was stored.
+// takeAll hands a batch to the sink and moves the offset behind what was stored. The sink has a transaction
+// for each update, and the offset is stored after them all: an offset that is lost with the process costs
+// updates that come again, which the sink knows by their keys for a week, and Telegram keeps them for a
+// day. The other way round, an update could be lost.
 func (p *poller) takeAll(ctx context.Context, batch []json.RawMessage) error {
 	start := p.offset
 	var failed error

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"understudy/channels"
+
 	emulator "understudy/internal/emulate/telegram"
 )
 
@@ -23,6 +25,20 @@ func TestProbe(t *testing.T) {
 		{"refused", emulator.Config{}, (*emulator.Server).Revoke, nil, []string{"telegram does not accept the bot token (401 Unauthorized): check botToken -> take the token"}},
 		{"privacy", emulator.Config{}, nil, silent, []string{"the token", "privacy mode is on -> in @BotFather: /setprivacy"}},
 		{"no privacy", emulator.Config{ReadsAll: true}, nil, silent, []string{"the token"}},
+		{
+			"groups",
+			emulator.Config{},
+			func(s *emulator.Server) {
+				s.AddChat(emulator.Chat{ID: -1001, Type: "supergroup"})
+				s.AddChat(emulator.Chat{ID: -1002, Type: "supergroup", Muted: true})
+				s.AddChat(emulator.Chat{ID: -1003, Type: "group"})
+				s.Block(-1003, "bot was kicked from the group chat")
+			},
+			func(c *Config) {
+				c.Groups = map[string]Group{"*": {}, "-1001": {}, "-1002": {}, "-1003": {}, "-1004": {}}
+			},
+			[]string{"the token", "the bot may not write in the group -1002 -> allow it", "the bot is not in the group -1003 -> add it there", "the bot is not in the group -1004 -> add it there", "the bot is in 1 configured groups"},
+		},
 		{"groups are off", emulator.Config{}, nil, func(c *Config) { silent(c); c.GroupPolicy = "disabled" }, []string{"the token"}},
 		{
 			"a webhook while polling",
@@ -92,6 +108,25 @@ func TestProbe(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestProbeComparesCommands(t *testing.T) {
+	cmds := []channels.CommandInfo{{Name: "status", Description: "how it is"}, {Name: "model", Description: "choose"}, {Name: "stop", Description: "stop"}}
+	running(t, emulator.Config{}, nil, func(t *testing.T, a *account) {
+		probe := func(cmds []channels.CommandInfo, want string, fix bool) {
+			t.Helper()
+			found, err := a.ProbeCommands(t.Context(), cmds)
+			if err != nil || len(found) != 1 || !strings.Contains(found[0].What, want) || (found[0].Fix != "") != fix {
+				t.Errorf("found %+v, %v", found, err)
+			}
+		}
+		probe(cmds, "empty yet", false)
+		if err := a.RegisterCommands(t.Context(), cmds); err != nil {
+			t.Fatal(err)
+		}
+		probe(cmds, "is set", false)
+		probe(cmds[1:], "is not the bot's", true)
+	})
 }
 
 func TestProbeThatReachesNobody(t *testing.T) {

@@ -76,11 +76,8 @@ func (b *Bot) Run(ctx context.Context, sink channels.Sink) error {
 // at a time.
 type intake struct {
 	*Bot
-	sink channels.Sink
-	self identity
-	// behind is up to when messages waited at Telegram while nobody received them. Those from before it
-	// are caught up: they come late, and perhaps too many at once.
-	behind time.Time
+	sink   channels.Sink
+	self   identity
 	pastes pastes
 
 	mu     sync.Mutex // of the last report
@@ -106,9 +103,6 @@ func (in *intake) run(ctx context.Context) error {
 	p := &poller{intake: in, since: time.Now()}
 	return p.run(ctx)
 }
-
-// waited notes that messages from before a time waited at Telegram. It is as exact as their dates are.
-func (in *intake) waited(until time.Time) { in.behind = until.Truncate(time.Second) }
 
 // report tells the sink about the connection when something changed.
 func (in *intake) report(s channels.State, detail string) {
@@ -175,7 +169,7 @@ func (in *intake) fail(ctx context.Context, err error, failures int) {
 			wait = e.retryAfter
 		}
 	}
-	in.log.Warn("receiving failed", "error", detail, "failures", failures, "wait", wait)
+	in.log.Warn("receiving failed", "error", detail, "failures", failures, "seconds", wait.Seconds())
 	in.report(channels.Down, detail)
 	sleep(ctx, wait)
 }
@@ -195,24 +189,34 @@ func permanent(err error) error {
 	return nil
 }
 
-// take handles one update, as far as it can be read. A bad one, of which not enough can be read, is logged
+// take handles one update, as far as it can be read. A bad one, of which not enough can be read, is noted
 // and passed over: it must never block the ones behind it. An error means that the update must come again.
 func (in *intake) take(ctx context.Context, id int64, raw json.RawMessage) error {
 	var u update
 	odd, err := decode(raw, &u)
 	switch {
 	case err != nil:
-		in.log.Warn("bad update skipped", "update_id", id, "error", err)
-		return nil
+		return in.bad(ctx, id, err.Error())
 	case odd && !u.whole():
-		in.log.Warn("bad update skipped", "update_id", id, "error", "a field that is needed has an unexpected type")
-		return nil
+		return in.bad(ctx, id, "a field that is needed has an unexpected type")
 	case odd:
 		in.log.Info("update read in part", "update_id", id)
 	}
 	if err := in.handle(ctx, u); err != nil {
 		return fmt.Errorf("update %d is not stored: %w", id, err)
 	}
+	return nil
+}
+
+// bad notes an update that cannot be read. Its key is none that a readable update could have: without an
+// id, the one that it is known by is only likely.
+func (in *intake) bad(ctx context.Context, id int64, reason string) error {
+	if in.deps.Bad != nil {
+		if err := in.deps.Bad(ctx, in.eventKey(id)+":bad", reason); err != nil {
+			return fmt.Errorf("bad update %d is not noted: %w", id, err)
+		}
+	}
+	in.log.Warn("bad update skipped", "update_id", id, "error", reason)
 	return nil
 }
 

@@ -138,7 +138,7 @@ func (b *Bot) send(ctx context.Context, to chat.Address, l lane, method string, 
 
 func (b *Bot) sendFile(ctx context.Context, p channels.Piece, a chat.Attachment) (string, error) {
 	if len(a.Data) > largestUploadMB<<20 {
-		return "", &channels.SendError{Verdict: channels.Refused, Code: "file_too_large", Err: ErrTooLarge}
+		return "", &channels.SendError{Verdict: channels.Refused, Code: "file_too_large", Err: channels.ErrTooLarge}
 	}
 	kind := fileKind(a)
 	if kind == kindVoice && b.voiceless.has(p.To.Conversation) {
@@ -184,9 +184,17 @@ func (b *Bot) Delete(ctx context.Context, to chat.Address, id string) error {
 	return nil
 }
 
-// Typing implements channels.Typer. Unlike messages, chat actions name the General topic.
-func (b *Bot) Typing(ctx context.Context, to chat.Address) error {
-	params := tgbotapi.Params{"chat_id": to.Conversation, "action": "typing"}
+// Typing implements channels.Typer.
+func (b *Bot) Typing(ctx context.Context, to chat.Address) error { return b.action(ctx, to, "typing") }
+
+// Recording implements channels.Recorder.
+func (b *Bot) Recording(ctx context.Context, to chat.Address) error {
+	return b.action(ctx, to, "record_voice")
+}
+
+// action shows a chat action. Unlike messages, they name the General topic.
+func (b *Bot) action(ctx context.Context, to chat.Address, action string) error {
+	params := tgbotapi.Params{"chat_id": to.Conversation, "action": action}
 	if !b.threadless.has(to.Conversation) {
 		params.AddNonEmpty("message_thread_id", to.Thread)
 	}

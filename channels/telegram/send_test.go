@@ -87,7 +87,10 @@ func TestTyping(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if diff := cmp.Diff([]string{"typing@55", "typing@1"}, a.srv.Actions(forum)); diff != "" {
+		if err := a.Recording(t.Context(), inTopic); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"typing@55", "typing@1", "record_voice@55"}, a.srv.Actions(forum)); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff([]string{"typing"}, a.srv.Actions(ann)); diff != "" {
@@ -103,6 +106,7 @@ func TestVerdicts(t *testing.T) {
 		code  string
 	}{
 		{emulator.Fault{Status: 400, Description: "Bad Request: can't parse entities: Unsupported start tag"}, channels.Markups, "markup"},
+		{emulator.Fault{Status: 400, Description: "Bad Request: ENTITIES_TOO_LONG"}, channels.TooLong, "too_long"},
 		{emulator.Fault{Status: 400, Description: "Bad Request: ENTITY_BOUNDS_INVALID"}, channels.Markups, "markup"},
 		{emulator.Fault{Status: 400, Description: "Bad Request: message is too long"}, channels.TooLong, "too_long"},
 		{emulator.Fault{Status: 400, Description: "Bad Request: chat not found"}, channels.Gone, "chat_gone"},
@@ -380,11 +384,11 @@ func TestFetch(t *testing.T) {
 		if err != nil || string(data) != "content" {
 			t.Errorf("got %q, %v", data, err)
 		}
-		if _, err := a.Fetch(t.Context(), file, 3); !errors.Is(err, ErrTooLarge) {
+		if _, err := a.Fetch(t.Context(), file, 3); !errors.Is(err, channels.ErrTooLarge) {
 			t.Errorf("got %v", err)
 		}
 		file.Size = 0 // not told beforehand
-		if _, err := a.Fetch(t.Context(), file, 3); !errors.Is(err, ErrTooLarge) {
+		if _, err := a.Fetch(t.Context(), file, 3); !errors.Is(err, channels.ErrTooLarge) {
 			t.Errorf("got %v", err)
 		}
 		a.srv.Inject(emulator.Fault{Method: "getFile", Body: `{"ok":true,"result":{"file_path":"no/such file?"}}`})

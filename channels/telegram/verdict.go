@@ -20,8 +20,9 @@ type refusal struct {
 var refusals = []refusal{
 	{"can't parse entities", channels.Markups, "markup"},
 	{"can't find end tag", channels.Markups, "markup"},
-	{"entities_", channels.Markups, "markup"}, // ENTITIES_TOO_LONG
-	{"entity_", channels.Markups, "markup"},   // ENTITY_BOUNDS_INVALID and its like
+	{"entities_too_long", channels.TooLong, "too_long"}, // all of them together, with their addresses
+	{"entities_", channels.Markups, "markup"},
+	{"entity_", channels.Markups, "markup"}, // ENTITY_BOUNDS_INVALID and its like
 	{"message to edit not found", channels.Missing, "message_gone"},
 	{"message can't be edited", channels.Missing, "message_gone"},
 	{"there is no text in the message to edit", channels.Missing, "message_gone"},

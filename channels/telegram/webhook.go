@@ -38,7 +38,7 @@ type hook struct {
 type hooked struct {
 	*intake
 	ended    <-chan struct{}
-	lastGood atomic.Int64 // when a delivery was stored, in Unix seconds
+	lastGood atomic.Int64 // when a delivery was stored, in Unix seconds of Telegram
 
 	mu      sync.Mutex
 	waiting map[int64]string // update id → why it could not be stored, until it is
@@ -126,7 +126,7 @@ func (b *Bot) delivered(ctx context.Context, body []byte) bool {
 	if err != nil {
 		h.log.Warn("webhook failed", "error", err)
 	} else {
-		h.lastGood.Store(time.Now().Unix())
+		h.lastGood.Store(h.skew.There(time.Now()).Unix())
 	}
 	h.settle(func(waiting map[int64]string) map[int64]string {
 		switch {
@@ -145,7 +145,6 @@ func (b *Bot) delivered(ctx context.Context, body []byte) bool {
 // listen receives by webhook until ctx ends or the account is refused for good. The webhook stays
 // set: Telegram keeps what comes meanwhile for the next start, up to a day.
 func (in *intake) listen(ctx context.Context) error {
-	in.waited(time.Now().Add(-channels.LeastGap))
 	h := &hooked{intake: in, ended: ctx.Done()}
 	in.hook.run.Store(h)
 	defer func() {

@@ -1,6 +1,8 @@
 package telegram
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,7 +46,19 @@ func TestBadUpdatesAreNamed(t *testing.T) {
 		fmt.Sprintf(message, `7`, `{"id":1001,"type":"private"}`, `{"id":"1001"}`),
 		fmt.Sprintf(message, `7`, `{"id":1001,"type":"private"}`, `{"id":1001},"sender_chat":"x"`),
 	}
-	running(t, emulator.Config{FirstUpdate: 7}, nil, func(t *testing.T, a *account) {
+	var noted []string
+	full := errors.New("disk full")
+	note := func(_ *emulator.Server, _ *Config, d *Deps) {
+		d.Bad = func(_ context.Context, key, reason string) error {
+			if full != nil && len(noted) == 3 {
+				defer func() { full = nil }()
+				return full
+			}
+			noted = append(noted, key)
+			return nil
+		}
+	}
+	running(t, emulator.Config{FirstUpdate: 7}, note, func(t *testing.T, a *account) {
 		for _, body := range bad {
 			a.srv.PushRaw(body)
 		}
@@ -55,6 +69,9 @@ func TestBadUpdatesAreNamed(t *testing.T) {
 		for i := range bad {
 			if want := fmt.Sprintf("update_id=%d ", 7+i); !strings.Contains(a.log.String(), `msg="bad update skipped"`) || !strings.Contains(a.log.String(), want) {
 				t.Errorf("update %s is not named in\n%s", bad[i], a.log)
+			}
+			if want := fmt.Sprintf("tg:%s:%d:bad", a.cfg.BotID(), 7+i); i >= len(noted) || noted[i] != want {
+				t.Errorf("noted %q, want %s at %d", noted, want, i)
 			}
 		}
 	})

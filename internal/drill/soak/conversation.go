@@ -23,7 +23,6 @@ const (
 	answered       // whole
 	told           // its sender was told that there will be no answer
 	lost           // its answer reached the platform and was lost there
-	missed         // it was said between two sessions, and the bot did not look back here
 	ignored        // none of these: a fault of the bot
 )
 
@@ -35,7 +34,6 @@ type conversation struct {
 	all    []*said
 	next   time.Time // when the person writes next
 	burst  bool      // the next message does not wait for an answer
-	many   bool      // the bot has more conversations here than it looks back into
 	left   int       // how many messages are still to be written; negative = any number
 }
 
@@ -94,8 +92,6 @@ func (c *conversation) listen(now time.Time, patience time.Duration, times *late
 			s.state = lost // check looks again: it may be late
 		case !s.looked:
 			s.looked = true
-		case c.many && c.side.unheard(s.at):
-			s.state = missed
 		default:
 			s.state = ignored
 		}
@@ -150,5 +146,5 @@ func (c *conversation) String() string {
 
 // String names a state.
 func (s state) String() string {
-	return [...]string{"waiting", "answered", "told", "lost by the platform", "missed", "NOT ANSWERED"}[s]
+	return [...]string{"waiting", "answered", "told", "lost by the platform", "NOT ANSWERED"}[s]
 }

@@ -125,17 +125,6 @@ func (d *discordSide) calm() {
 	d.srv.Dispatch("TYPING_START", map[string]any{}) // an event that waits for a second one has it now
 }
 
-// unheard: the first connection since began a new session, to which nothing is replayed.
-func (d *discordSide) unheard(at time.Time) bool {
-	const identified = 2
-	for _, c := range d.srv.Connects() {
-		if c.At.After(at) && c.Op != 0 {
-			return c.Op == identified
-		}
-	}
-	return false
-}
-
 func (d *discordSide) tried(text string) int {
 	n := 0
 	for _, c := range d.srv.Calls(http.MethodPost, "/messages") {

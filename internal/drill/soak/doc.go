@@ -12,11 +12,9 @@
 // reconnect, their sessions invalid; events come twice or in another order; models are limited,
 // overloaded, mute, cut off or talk garbage.
 //
-// Two excuses are accepted, and counted. Slack and Telegram cannot be asked whether a message whose receipt was lost
+// One excuse is accepted, and counted. Slack and Telegram cannot be asked whether a message whose receipt was lost
 // has arrived, and the bot does not say things twice (spec/chat.md §2.10). So an answer may be missing
-// whose sending reached the platform and was lost there. And what is said on Discord after a session
-// has ended and before the next one has begun is told to nobody: the bot looks back into its 25 newest
-// conversations only (spec/chat.md §2.8), so with more than that one may be missed.
+// whose sending reached the platform and was lost there.
 //
 // Everything that is left to chance comes from one seed. Two runs of a seed do the same as far as
 // the timing of the machine allows.

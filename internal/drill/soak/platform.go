@@ -55,9 +55,6 @@ type platform interface {
 	gust(r *rand.Rand) string
 	// calm ends everything that gust began.
 	calm()
-	// unheard reports whether nobody told the bot what was said at a time, so that only looking back
-	// could find it.
-	unheard(at time.Time) bool
 	// tried returns how many calls that send a message carried a text.
 	tried(text string) int
 	transport() http.RoundTripper

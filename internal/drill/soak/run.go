@@ -5,8 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"time"
-
-	"understudy/channels"
 )
 
 // Plan says how long a run is and how rough.
@@ -78,7 +76,6 @@ func newRun(p Plan, w *world, stats func() Stats) *run {
 	for i := range p.Conversations {
 		side := w.sides[i%len(w.sides)]
 		c := &conversation{number: i + 1, side: side, place: side.open(i+1, kinds[i/len(w.sides)%len(kinds)]), left: -1}
-		c.many = p.Conversations > channels.MostConversations*len(w.sides)
 		if p.Messages > 0 {
 			c.left = p.Messages
 		}

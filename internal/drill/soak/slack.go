@@ -134,8 +134,6 @@ func (s *slackSide) gust(r *rand.Rand) string {
 
 func (s *slackSide) calm() { s.srv.ClearFaults() }
 
-func (s *slackSide) unheard(time.Time) bool { return false }
-
 func (s *slackSide) tried(text string) int {
 	n := 0
 	for _, c := range s.srv.Calls("") {

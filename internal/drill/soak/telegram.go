@@ -129,8 +129,6 @@ func (t *telegramSide) gust(r *rand.Rand) string {
 
 func (t *telegramSide) calm() { t.srv.ClearFaults() }
 
-func (t *telegramSide) unheard(time.Time) bool { return false }
-
 func (t *telegramSide) tried(text string) int {
 	n := 0
 	for _, c := range t.srv.Calls("sendMessage") {

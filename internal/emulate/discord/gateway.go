@@ -355,7 +355,9 @@ func (s *Server) identify(l *link, d json.RawMessage) {
 		"resume_gateway_url": s.wsURL() + "/resume", "application": map[string]any{"id": ApplicationID, "flags": s.flags()},
 	})
 	for _, g := range s.guilds {
-		s.push(x, "GUILD_CREATE", s.guildWire(g))
+		if !g.Unavailable {
+			s.push(x, "GUILD_CREATE", s.guildWire(g))
+		}
 	}
 }
 

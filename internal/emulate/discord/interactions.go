@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -215,6 +216,19 @@ func (s *Server) followUp(c Call, i *Interaction) any {
 }
 
 var commandName = regexp.MustCompile(`^[-_\p{L}\p{N}]{1,32}$`)
+
+// listCommands returns the commands of a scope as they were registered, the last first, each with an id.
+func (s *Server) listCommands(scope string) any {
+	list := []map[string]any{}
+	if raw := s.commands[scope]; len(raw) > 0 && json.Unmarshal(raw, &list) != nil {
+		return refuse(http.StatusInternalServerError, 0, "500: Internal Server Error")
+	}
+	for i, c := range list {
+		c["id"], c["application_id"], c["version"], c["name_localizations"] = strconv.Itoa(9000+i), ApplicationID, "1", nil
+	}
+	slices.Reverse(list)
+	return list
+}
 
 // setCommands replaces the commands of a scope.
 func (s *Server) setCommands(c Call, scope string) any {

@@ -371,7 +371,7 @@ func (s *Server) messageWire(m *Message, event bool) map[string]any {
 	author := s.user(m.Author)
 	author.Bot = author.Bot || m.bot
 	out := map[string]any{
-		"id": m.ID, "channel_id": m.Channel, "author": author, "content": m.Content, "timestamp": m.At.UTC().Format("2006-01-02T15:04:05.000000+00:00"),
+		"id": m.ID, "channel_id": m.Channel, "author": author, "content": m.Content, "timestamp": m.At.Add(s.cfg.Offset).UTC().Format("2006-01-02T15:04:05.000000+00:00"),
 		"edited_timestamp": nil, "tts": false, "pinned": false, "type": m.Type, "flags": m.Flags, "embeds": []any{}, "mention_everyone": strings.Contains(m.Content, "@everyone"),
 		"components": m.Components, "mention_roles": slices.Concat([]string{}, m.roles),
 	}
@@ -379,7 +379,7 @@ func (s *Server) messageWire(m *Message, event bool) map[string]any {
 		out["components"] = []any{}
 	}
 	if !m.EditedAt.IsZero() {
-		out["edited_timestamp"] = m.EditedAt.UTC().Format("2006-01-02T15:04:05.000000+00:00")
+		out["edited_timestamp"] = m.EditedAt.Add(s.cfg.Offset).UTC().Format("2006-01-02T15:04:05.000000+00:00")
 	}
 	if m.Nonce != "" && event {
 		out["nonce"] = m.Nonce

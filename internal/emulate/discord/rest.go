@@ -77,6 +77,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.download(w, r)
 		return
 	}
+	w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
 	path, ok := strings.CutPrefix(r.URL.Path, apiPrefix)
 	if !ok {
 		answer(w, refuse(http.StatusNotFound, 0, "404: Not Found"))
@@ -209,10 +210,25 @@ func (s *Server) route(c Call) any {
 			out = append(out, map[string]any{"id": g.ID, "name": g.Name})
 		}
 		return out
+	case c.match("GET", "guilds/*/threads/active"):
+		return s.activeThreads(p[1])
 	case c.match("GET", "applications/@me"), c.match("GET", "oauth2/applications/@me"):
 		return map[string]any{"id": ApplicationID, "name": s.cfg.Name, "flags": s.flags()}
 	case c.match("POST", "users/@me/channels"):
 		return s.openDirect(c)
+	case c.match("GET", "guilds/*"), c.match("GET", "guilds/*/members/*"):
+		g := s.guild(p[1])
+		switch {
+		case g == nil:
+			return refuse(http.StatusForbidden, 50001, "Missing Access")
+		case len(p) == 2:
+			return s.profile(g)
+		}
+		return s.memberWire(g.ID, p[3])
+	case c.match("GET", "applications/*/commands"):
+		return s.listCommands("")
+	case c.match("GET", "applications/*/guilds/*/commands") && p[1] == ApplicationID:
+		return s.listCommands(p[3])
 	case c.match("PUT", "applications/*/commands"):
 		return s.setCommands(c, "")
 	case c.match("PUT", "applications/*/guilds/*/commands") && p[1] == ApplicationID:

@@ -43,6 +43,8 @@ type Config struct {
 	MessageRate int
 	// ManagesThreads gives the bot the right to open locked threads.
 	ManagesThreads bool
+	// Offset is by how much the server's clock is ahead of the machine's.
+	Offset time.Duration
 }
 
 // Server is one bot's view of Discord. All methods may be used from several goroutines.
@@ -186,11 +188,14 @@ func (s *Server) BotID() string { return s.botID }
 // Mention returns the bot's name as a mention in a text.
 func (s *Server) Mention() string { return "<@" + s.botID + ">" }
 
+// now is what the server's clock shows.
+func (s *Server) now() time.Time { return time.Now().Add(s.cfg.Offset) }
+
 // newID makes an id that grows with time, as Discord's do; the lock is held. Bubbles begin in the
 // year 2000, so the epoch is that year and not Discord's.
 func (s *Server) newID() string {
 	const epoch = 946684800000
-	id := max(uint64(max(time.Now().UnixMilli()-epoch, 0)+1e6)<<22, s.lastID+1)
+	id := max(uint64(max(s.now().UnixMilli()-epoch, 0)+1e6)<<22, s.lastID+1)
 	s.lastID = id
 	return strconv.FormatUint(id, 10)
 }

@@ -68,6 +68,34 @@ func (s *Server) post(c Call, to *Channel) any {
 	return out
 }
 
+// Posts returns the ids of the posts of a forum.
+func (s *Server) Posts(forum string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, c := range s.channels {
+		if c.Parent == forum {
+			out = append(out, c.ID)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// activeThreads lists the threads of a guild that are not archived.
+func (s *Server) activeThreads(guild string) any {
+	if s.guild(guild) == nil {
+		return refuse(http.StatusNotFound, 10004, "Unknown Guild")
+	}
+	list := []any{}
+	for _, c := range s.channels {
+		if c.Guild == guild && c.thread() && !c.Archived {
+			list = append(list, s.channelWire(c))
+		}
+	}
+	return map[string]any{"threads": list, "members": []any{}}
+}
+
 // modify changes a thread's state.
 func (s *Server) modify(c Call, to *Channel) any {
 	var b struct {

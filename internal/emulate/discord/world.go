@@ -2,6 +2,7 @@ package discord
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -30,20 +31,25 @@ type Role struct {
 	ID, Name, BotID string
 }
 
-// Guild is a server. Members lists the roles of its members; who is not listed has none.
+// Guild is a server. Members lists the roles of its members; who is not listed has none. Of an Unavailable
+// one a session learns no more than the id. Forbidden are rights that nobody has there.
 type Guild struct {
-	ID, Name string
-	Roles    []Role
-	Members  map[string][]string
+	ID, Name    string
+	Unavailable bool
+	Forbidden   int64
+	Roles       []Role
+	Members     map[string][]string
 }
 
 // Channel is a place to talk: a channel, a thread (its Parent is the channel) or a direct message
-// (its Recipients are the people).
+// (its Recipients are the people). Forbidden and Permitted are rights that it takes from everybody, and gives
+// the bot.
 type Channel struct {
 	ID, Guild, Parent, Name string
 	Type                    int
 	Recipients              []string
 	Archived, Locked        bool
+	Forbidden, Permitted    int64
 	owner                   string
 	typing                  []time.Time
 }
@@ -160,6 +166,13 @@ func (s *Server) Commands(guild string) string {
 	return string(s.commands[guild])
 }
 
+// DropCommands removes all registered commands, as somebody else with the token could.
+func (s *Server) DropCommands() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.commands)
+}
+
 // user returns a user; the lock is held.
 func (s *Server) user(id string) User {
 	if id == s.botID {
@@ -180,7 +193,7 @@ func (s *Server) guild(id string) *Guild {
 }
 
 func (s *Server) channelWire(c *Channel) map[string]any {
-	out := map[string]any{"id": c.ID, "type": c.Type}
+	out := map[string]any{"id": c.ID, "type": c.Type, "last_message_id": s.last(c)}
 	if c.Guild != "" {
 		out["guild_id"], out["name"] = c.Guild, c.Name
 	}
@@ -190,6 +203,12 @@ func (s *Server) channelWire(c *Channel) map[string]any {
 	if c.thread() {
 		out["owner_id"] = c.owner
 		out["thread_metadata"] = map[string]any{"archived": c.Archived, "locked": c.Locked, "auto_archive_duration": 1440}
+	}
+	if c.Guild != "" && !c.thread() {
+		out["permission_overwrites"] = []any{
+			map[string]any{"id": c.Guild, "type": 0, "allow": "0", "deny": strconv.FormatInt(c.Forbidden, 10)},
+			map[string]any{"id": s.botID, "type": 1, "allow": strconv.FormatInt(c.Permitted, 10), "deny": "0"},
+		}
 	}
 	if c.Guild == "" {
 		people := []User{}
@@ -201,11 +220,42 @@ func (s *Server) channelWire(c *Channel) map[string]any {
 	return out
 }
 
+// last is the id of the last message of a channel, or of the last post of a forum; nil = there is none.
+// A message that is deleted stays the last one.
+func (s *Server) last(c *Channel) any {
+	last := uint64(0)
+	for _, m := range s.messages[c.ID] {
+		if id, err := strconv.ParseUint(m.ID, 10, 64); err == nil && !m.Ephemeral {
+			last = max(last, id)
+		}
+	}
+	for _, t := range s.channels {
+		if id, err := strconv.ParseUint(t.ID, 10, 64); err == nil && c.forum() && t.Parent == c.ID {
+			last = max(last, id)
+		}
+	}
+	if last == 0 {
+		return nil
+	}
+	return strconv.FormatUint(last, 10)
+}
+
+// profile is a guild as REST describes it.
+func (s *Server) profile(g *Guild) map[string]any {
+	const all = 1<<50 - 1 - 1<<3 // but administrator
+	roles := []any{map[string]any{"id": g.ID, "name": "@everyone", "permissions": strconv.FormatInt(all&^g.Forbidden, 10)}}
+	for _, r := range g.Roles {
+		roles = append(roles, map[string]any{"id": r.ID, "name": r.Name, "permissions": "0"})
+	}
+	return map[string]any{"id": g.ID, "name": g.Name, "owner_id": "1", "roles": roles}
+}
+
 func (s *Server) guildWire(g *Guild) map[string]any {
 	rooms, threads, roles := []any{}, []any{}, []any{}
 	for _, c := range s.channels {
 		switch {
 		case c.Guild != g.ID:
+		case c.thread() && c.Archived: // only active ones are told
 		case c.thread():
 			threads = append(threads, s.channelWire(c))
 		default:

@@ -194,7 +194,7 @@ func (s *Server) PushRaw(kind, payload string) string {
 func (s *Server) event(inner map[string]any) {
 	s.push(kindEvent, map[string]any{
 		"token": "verification", "team_id": s.cfg.Team, "api_app_id": s.cfg.App, "type": "event_callback",
-		"event_id": fmt.Sprintf("Ev%08d", s.next()), "event_time": time.Now().Unix(), "event": inner,
+		"event_id": fmt.Sprintf("Ev%08d", s.next()), "event_time": s.now().Unix(), "event": inner,
 		"authorizations": []any{map[string]any{"team_id": s.cfg.Team, "user_id": s.cfg.BotUser, "is_bot": true}},
 	})
 }

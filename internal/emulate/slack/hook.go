@@ -120,7 +120,7 @@ func (s *Server) post(k *hook, kind string, body []byte, extra http.Header) (int
 	if err != nil {
 		return 0, ""
 	}
-	req.Header = s.Sign(body, time.Now())
+	req.Header = s.Sign(body, s.now())
 	req.Header.Set("Content-Type", kind)
 	for name, values := range extra {
 		req.Header[name] = values

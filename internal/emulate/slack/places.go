@@ -58,6 +58,16 @@ func (c *channel) find(ts string) *Message {
 	return c.messages[i]
 }
 
+// replies counts the replies to a message, and returns the timestamp of the last one.
+func (c *channel) replies(root *Message) (n int, latest string) {
+	for _, m := range c.messages {
+		if m.Thread == root.TS && m != root && !m.Deleted && m.OnlyFor == "" {
+			n, latest = n+1, m.TS
+		}
+	}
+	return n, latest
+}
+
 // AddChannel makes a channel known before anybody speaks in it. Without it, a D… is an im and a C…
 // a public channel.
 func (s *Server) AddChannel(c Channel) {
@@ -179,6 +189,9 @@ func (s *Server) wire(c *channel, m *Message) map[string]any {
 		if root := c.find(m.Thread); root != nil && root != m {
 			out["parent_user_id"] = root.User
 		}
+	}
+	if replies, latest := c.replies(m); replies > 0 {
+		out["thread_ts"], out["reply_count"], out["latest_reply"] = m.TS, replies, latest
 	}
 	if len(m.Files) > 0 {
 		var list []any

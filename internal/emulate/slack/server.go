@@ -41,6 +41,8 @@ type Config struct {
 	Quota map[string]int
 	// PingEvery is the pause between WebSocket pings; 0 = 10 s.
 	PingEvery time.Duration
+	// Offset is by how much the server's clock is ahead of the machine's.
+	Offset time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -196,6 +198,7 @@ func refuse(code string) *refusal { return &refusal{code: code} }
 
 // ServeHTTP serves the Web API, WebSockets, files and response URLs.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
 	switch kind, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); kind {
 	case "api":
 		s.serveAPI(w, r, rest)
@@ -338,9 +341,12 @@ func (s *Server) next() int64 {
 	return s.serial
 }
 
+// now is what the server's clock shows.
+func (s *Server) now() time.Time { return time.Now().Add(s.cfg.Offset) }
+
 // stamp returns a new message timestamp; the lock is held.
 func (s *Server) stamp() string {
-	return fmt.Sprintf("%d.%06d", time.Now().Unix(), s.next()%1_000_000)
+	return fmt.Sprintf("%d.%06d", s.now().Unix(), s.next()%1_000_000)
 }
 
 // touch tells everybody who waits that something changed; the lock is held.

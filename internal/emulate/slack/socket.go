@@ -58,6 +58,11 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	})
 	k.write(hello)
 	s.mu.Lock()
+	if s.ctx.Err() != nil { // Close has seen those that there were, and this one is new
+		s.mu.Unlock()
+		_ = conn.Close()
+		return
+	}
 	s.sockets = append(s.sockets, k)
 	for _, e := range s.envelopes {
 		if e.waits && !e.done {

@@ -22,6 +22,7 @@ type Chat struct {
 	Type  string `json:"type"` // private, group, supergroup, channel
 	Title string `json:"title,omitempty"`
 	Forum bool   `json:"is_forum,omitempty"`
+	Muted bool   `json:"-"` // the bot may not write there
 }
 
 // Message is a message as its readers see it.
@@ -199,7 +200,7 @@ func (s *Server) lookup(chatID int64, message int) *Message {
 
 // wire is the message as the API describes it; the lock is held.
 func (s *Server) wire(c *chat, m *Message) map[string]any {
-	out := map[string]any{"message_id": m.ID, "date": m.At.Unix(), "chat": c.Chat}
+	out := map[string]any{"message_id": m.ID, "date": m.At.Add(s.cfg.Offset).Unix(), "chat": c.Chat}
 	if m.sender != nil {
 		out["sender_chat"] = m.sender
 	} else {
@@ -228,7 +229,7 @@ func (s *Server) wire(c *chat, m *Message) map[string]any {
 		out["media_group_id"] = m.album
 	}
 	if len(m.Versions) > 0 {
-		out["edit_date"] = time.Now().Unix()
+		out["edit_date"] = s.now().Unix()
 	}
 	if m.topic != "" {
 		out["forum_topic_created"] = map[string]any{"name": m.topic, "icon_color": 7322096}

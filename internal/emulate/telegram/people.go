@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Say adds to what a user says.
@@ -193,7 +192,7 @@ func (s *Server) UserReacts(chatID, userID int64, message int, emoji string) {
 	defer s.mu.Unlock()
 	c := s.chat(chatID)
 	s.push(chatID, "message_reaction", map[string]any{
-		"chat": c.Chat, "message_id": message, "user": s.user(userID), "date": time.Now().Unix(),
+		"chat": c.Chat, "message_id": message, "user": s.user(userID), "date": s.now().Unix(),
 		"old_reaction": []any{}, "new_reaction": []any{map[string]string{"type": "emoji", "emoji": emoji}},
 	})
 }
@@ -209,7 +208,7 @@ func (s *Server) ThrowOut(chatID, byUser int64) {
 	}
 	member := func(status string) any { return map[string]any{"user": s.user(s.botID), "status": status} }
 	s.push(chatID, "my_chat_member", map[string]any{
-		"chat": c.Chat, "from": s.user(byUser), "date": time.Now().Unix(),
+		"chat": c.Chat, "from": s.user(byUser), "date": s.now().Unix(),
 		"old_chat_member": member("member"), "new_chat_member": member("kicked"),
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -61,8 +62,11 @@ func formatted(c Call, key string, limit int) (string, []Entity, *reply) {
 	if units(text) > limit {
 		return "", nil, badRequest("message is too long")
 	}
-	return strings.TrimSpace(text), entities, nil
+	return strings.TrimSpace(text), entities[:min(len(entities), mostEntities)], nil
 }
+
+// mostEntities is how many entities a message keeps; what is more loses its format.
+const mostEntities = 100
 
 // replied reads the reference of a send; the lock is held.
 func replied(c Call, to *chat) (id int, quote string, err *reply) {
@@ -228,6 +232,9 @@ func (s *Server) chatAction(c Call) (any, *reply) {
 		return nil, err
 	}
 	action := c.Params["action"]
+	if !slices.Contains(strings.Fields(chatActions), action) {
+		return nil, badRequest("wrong parameter action in request")
+	}
 	if thread != 0 {
 		action = fmt.Sprintf("%s@%d", action, thread)
 	}
@@ -235,6 +242,9 @@ func (s *Server) chatAction(c Call) (any, *reply) {
 	s.touch()
 	return true, nil
 }
+
+// chatActions are the signs that bots may show.
+const chatActions = "typing upload_photo record_video upload_video record_voice upload_voice upload_document choose_sticker find_location record_video_note upload_video_note"
 
 // reactionEmoji are some of the emoji that bots may react with.
 const reactionEmoji = "👍 👎 ❤ 🔥 🎉 🤔 👀 👌 💯 ⚡ ✍ 👨‍💻 😢 🙏"
@@ -298,6 +308,37 @@ func (s *Server) setCommands(c Call) (any, *reply) {
 	s.commands[scope.Type] = json.RawMessage(c.Params["commands"])
 	s.touch()
 	return true, nil
+}
+
+// getCommands returns the commands of a scope.
+func (s *Server) getCommands(c Call) any {
+	var scope struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal([]byte(c.Params["scope"]), &scope) // absent = default
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if list := s.commands[scope.Type]; list != nil {
+		return list
+	}
+	return []any{}
+}
+
+// getMember tells what the bot is in a chat.
+func (s *Server) getMember(c Call) (any, *reply) {
+	id, _ := strconv.ParseInt(c.Params["chat_id"], 10, 64)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to := s.chats[id]
+	switch {
+	case to == nil:
+		return nil, badRequest("chat not found")
+	case to.blocked != "":
+		return nil, refuse(http.StatusForbidden, "Forbidden: %s", to.blocked)
+	case to.Muted:
+		return map[string]any{"status": "restricted", "is_member": true, "can_send_messages": false, "user": s.user(s.botID)}, nil
+	}
+	return map[string]any{"status": "member", "user": s.user(s.botID)}, nil
 }
 
 func (s *Server) answerCallback(c Call) (any, *reply) {

@@ -43,6 +43,8 @@ type Config struct {
 	FirstUpdate int64
 	// Webhook is how webhook addresses are reached; nil = not at all.
 	Webhook http.RoundTripper
+	// Offset is by how much the server's clock is ahead of the machine's.
+	Offset time.Duration
 }
 
 // Server is one bot's view of Telegram. All methods may be used from several goroutines.
@@ -212,8 +214,12 @@ func badRequest(format string, args ...any) *reply {
 
 const largestForm = 64 << 20
 
+// now is what the server's clock shows.
+func (s *Server) now() time.Time { return time.Now().Add(s.cfg.Offset) }
+
 // ServeHTTP implements the paths /bot<token>/<method> and /file/bot<token>/<path>.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
 	if s.isRevoked() {
 		write(w, refuse(http.StatusUnauthorized, "Unauthorized"))
 		return
@@ -314,6 +320,10 @@ func (s *Server) dispatch(r *http.Request, c Call) *reply {
 		result, err = s.answerCallback(c)
 	case "setMyCommands":
 		result, err = s.setCommands(c)
+	case "getMyCommands":
+		result = s.getCommands(c)
+	case "getChatMember":
+		result, err = s.getMember(c)
 	case "getFile":
 		result, err = s.getFile(c)
 	default:

@@ -87,6 +87,7 @@ func TestRefusals(t *testing.T) {
 		{"stranger", "sendMessage", []string{"chat_id", "2", "text", "x"}, "Bad Request: chat not found"},
 		{"general topic", "sendMessage", []string{"chat_id", "-7", "text", "x", "message_thread_id", "1"}, "Bad Request: message thread not found"},
 		{"general topic of an action", "sendChatAction", []string{"chat_id", "-7", "action", "typing", "message_thread_id", "1"}, ""},
+		{"unknown action", "sendChatAction", []string{"chat_id", "1", "action", "singing"}, "Bad Request: wrong parameter action in request"},
 		{"known topic", "sendMessage", []string{"chat_id", "-7", "text", "x", "message_thread_id", "5"}, ""},
 		{"unknown topic", "sendMessage", []string{"chat_id", "-7", "text", "x", "message_thread_id", "6"}, "Bad Request: message thread not found"},
 		{"private topic", "sendMessage", []string{"chat_id", "1", "text", "x", "message_thread_id", "6"}, "Bad Request: message thread not found"},

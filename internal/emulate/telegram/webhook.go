@@ -218,7 +218,7 @@ func (s *Server) delivered(id int64, problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if problem != "" {
-		s.webhook.errorAt, s.webhook.errorText = time.Now().Unix(), problem
+		s.webhook.errorAt, s.webhook.errorText = s.now().Unix(), problem
 	} else {
 		s.updates = slices.DeleteFunc(s.updates, func(u update) bool { return u.id == id })
 	}

@@ -68,7 +68,9 @@ func (a *account) editInterval(k chat.Kind) time.Duration {
 func (a *account) previews() bool { return a.set.Previews && a.editor != nil }
 
 // streams reports whether a preview may grow on the platform's side.
-func (a *account) streams() bool { return a.set.NativeStream && a.stream != nil && a.previews() }
+func (a *account) streams() bool {
+	return a.set.NativeStream && !a.set.Progress && a.stream != nil && a.previews()
+}
 
 // rule returns the rule of the slot for a turn at an address that answers target through the
 // interaction via; an interaction is no message that one could refer to.
@@ -84,7 +86,7 @@ func (a *account) rule(to chat.Address, target, via string, batched bool) Rule {
 
 // limits returns what one message may hold.
 func (a *account) limits() markup.Limits {
-	l := markup.Limits{Units: a.traits.TextLimit, Lines: a.traits.LineLimit, Visible: a.traits.VisibleLimit, Newline: a.set.Newline}
+	l := markup.Limits{Units: a.traits.TextLimit, Lines: a.traits.LineLimit, Visible: a.traits.VisibleLimit, Spans: a.traits.SpanLimit, Newline: a.set.Newline}
 	if n := a.set.TextLimit; n > 0 && (l.Units == 0 || n < l.Units) {
 		l.Units = n
 	}

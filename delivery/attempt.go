@@ -87,7 +87,7 @@ func (s *Service) insist(ctx context.Context, p patience, once func(context.Cont
 			return err
 		}
 		e := verdict(err)
-		if e.Verdict != channels.Retry && (e.Verdict != channels.Unsure || !p.harmless) {
+		if e.Verdict != channels.Retry && (e.Verdict != channels.Unsure || !p.harmless || e.Once) {
 			return e
 		}
 		wait := backoff(n, e.After)

@@ -38,13 +38,13 @@ func (instant) Delete(context.Context, chat.Address, string) error              
 
 // The methods of Metrics.
 
-func (b *benched) Sent(string, chat.Class) {
+func (b *benched) Sent(chat.Address, chat.Class) {
 	if b.sent.Add(1) == b.want.Load() {
 		b.all <- struct{}{}
 	}
 }
-func (*benched) Failed(string, chat.Class, string) {}
-func (*benched) NoticeFailed(string)               {}
+func (*benched) Failed(chat.Address, chat.Class, string) {}
+func (*benched) NoticeFailed(chat.Address)               {}
 
 func bench(b *testing.B, things int) *benched {
 	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "bot.sqlite"), sqlite.Options{Log: slog.New(slog.DiscardHandler)})

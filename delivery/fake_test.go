@@ -243,9 +243,9 @@ type counters struct {
 	sent, failed, noticeFailed int
 }
 
-func (c *counters) Sent(string, chat.Class)           { c.add(&c.sent) }
-func (c *counters) Failed(string, chat.Class, string) { c.add(&c.failed) }
-func (c *counters) NoticeFailed(string)               { c.add(&c.noticeFailed) }
+func (c *counters) Sent(chat.Address, chat.Class)           { c.add(&c.sent) }
+func (c *counters) Failed(chat.Address, chat.Class, string) { c.add(&c.failed) }
+func (c *counters) NoticeFailed(chat.Address)               { c.add(&c.noticeFailed) }
 
 func (c *counters) add(n *int) {
 	c.mu.Lock()

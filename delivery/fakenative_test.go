@@ -20,6 +20,14 @@ func (f *platform) Quiet(context.Context, chat.Address) error {
 	return nil
 }
 
+func (f *platform) Recording(context.Context, chat.Address) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log("recording")
+	f.tell("recording")
+	return nil
+}
+
 func (f *platform) React(_ context.Context, _ chat.Address, id, emoji string) error {
 	return f.reaction(id, "react "+emoji, func(all []string) []string { return append(all, emoji) })
 }

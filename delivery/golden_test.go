@@ -131,6 +131,8 @@ func (g *theatre) word(t *testing.T, word string) {
 		g.set.ReplyTo = Mode(value)
 	case "previews":
 		g.set.Previews = true
+	case "progress":
+		g.set.Previews, g.set.Progress = true, true
 	case "native":
 		g.set.NativeStream = true
 	case "typing":
@@ -163,6 +165,8 @@ func (g *theatre) act(verb, text string) {
 		g.turn.Working()
 	case "stream":
 		g.turn.Stream(text)
+	case "doing":
+		g.turn.Doing(text)
 	case "restart":
 		g.turn.Restart()
 	case "notice":

@@ -102,7 +102,7 @@ func (n *notice) send(ctx context.Context) {
 		}
 	}
 	if m := n.s.deps.Metrics; m != nil {
-		m.Sent(n.to.Channel, chat.Notice)
+		m.Sent(n.to, chat.Notice)
 	}
 }
 
@@ -130,6 +130,6 @@ func (n *notice) next(budget context.Context) *channels.SendError {
 func (n *notice) failed(e *channels.SendError) {
 	n.s.log.Info("notice failed", "channel", n.to.Channel, "turn", n.out.TurnID, "code", e.Code, "error", e.Err)
 	if m := n.s.deps.Metrics; m != nil {
-		m.NoticeFailed(n.to.Channel)
+		m.NoticeFailed(n.to)
 	}
 }

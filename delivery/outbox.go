@@ -37,7 +37,8 @@ type part struct {
 	Source  string            `json:"source,omitempty"` // the Markdown of Text
 	Media   []chat.Attachment `json:"media,omitempty"`
 	Buttons []chat.Button     `json:"buttons,omitempty"`
-	// Speech marks the answer as sound: nothing is lost when it does not arrive.
+	// Speech marks the answer as sound: nothing is lost when it does not arrive. With a text it is that
+	// text's voice note (channels.Traits.VoiceCaption).
 	Speech bool `json:"speech,omitempty"`
 }
 

@@ -40,6 +40,7 @@ type preview struct {
 	edits    bool      // it is not, or no more, to be a native stream
 	seam     bool      // the text that the stream shows was taken back
 	restored bool      // an earlier process made it: ref and shown are not known
+	status   bool      // it is a status draft
 }
 
 // due returns when the preview is to be shown next.
@@ -52,6 +53,8 @@ func (t *Turn) due() time.Time {
 	switch {
 	case t.a.editInterval(t.to.Kind) < quickEdits:
 		start = t.first
+	case t.preview.status:
+		start = t.first.Add(previewEarly) // a turn that ends before needs none
 	case utf8.RuneCountInString(t.text.String()) >= previewChars:
 		start = t.first.Add(previewEarly)
 	}
@@ -63,7 +66,7 @@ func (t *Turn) due() time.Time {
 
 // schedule sees to it that the preview will show the newest text; t.mu is held.
 func (t *Turn) schedule() {
-	nothing := t.preview.id == "" && t.text.Len() == 0
+	nothing := t.preview.id == "" && t.text.Len() == 0 && len(t.doing) == 0
 	if t.over || t.flushing || nothing || t.a == nil || t.preview.off {
 		return
 	}
@@ -104,12 +107,16 @@ func (t *Turn) flush(ctx context.Context) {
 		t.mu.Unlock() // what follows in the queue takes over
 		return
 	}
-	p, raw := t.preview, t.text.String()
+	p, raw, status := t.preview, t.text.String(), t.status()
 	begins := p.id == ""
 	if begins {
 		t.preview.seam = false // nothing of what was taken back is to be seen
 	}
 	t.mu.Unlock()
+	if p.status {
+		t.flushStatus(ctx, p, status)
+		return
+	}
 	text, chosen := unfinished(raw)
 	t.slot.Choose(chosen.target(t.target))
 	if begins && !p.edits {
@@ -129,8 +136,21 @@ func (t *Turn) flush(ctx context.Context) {
 	}
 }
 
+// flushStatus shows the newest status.
+func (t *Turn) flushStatus(ctx context.Context, p preview, text string) {
+	if text == p.shown || p.id == "" && !t.s.mayNow(t.a, t.to) {
+		t.flushed(ctx, p, nil)
+		return
+	}
+	now, e := t.show(ctx, p, text)
+	t.flushed(ctx, now, e)
+}
+
 // wanted returns the Markdown that the preview is to show, "" = none yet; t.mu is held.
 func (t *Turn) wanted() string {
+	if t.preview.status {
+		return t.status()
+	}
 	text, _ := unfinished(t.text.String())
 	return t.fit(text, t.preview)
 }
@@ -160,6 +180,9 @@ func (t *Turn) tooLong(text string) bool {
 
 // piece is a preview without its text.
 func (t *Turn) piece() channels.Piece {
+	if t.preview.status {
+		return t.draft()
+	}
 	return channels.Piece{
 		To: t.s.where(t.to), Class: chat.Assistant, For: t.asker, ReplyTo: t.slot.Reference(chat.Assistant, false),
 	}
@@ -211,9 +234,13 @@ func (t *Turn) flushed(ctx context.Context, p preview, e *channels.SendError) {
 	t.mu.Unlock()
 	switch {
 	case e == nil && begins && p.id != "":
-		t.slot.Reserve(p.id)
+		if !p.status {
+			t.slot.Reserve(p.id)
+		}
 		t.s.stored(t.s.store.putPreview(ctx, t.id, t.to, p.id, p.grows, t.s.clock.Now()))
-		t.visible()
+		if !p.status {
+			t.visible()
+		}
 	case isGone:
 		t.slot.Release()
 		t.s.stored(t.s.store.dropPreview(ctx, t.id))
@@ -226,7 +253,7 @@ func (t *Turn) shown(now preview) {
 	p.id, p.ref, p.shown, p.grows, p.edits = now.id, now.ref, now.shown, now.grows, now.edits
 	p.next = t.s.clock.Now().Add(t.pause())
 	if p.id == "" && p.shown != "" { // shown, and cannot be reached again
-		p.off, t.committed = true, true
+		p.off, t.committed = true, t.committed || !p.status
 	}
 	if t.wanted() != p.shown || p.seam && p.grows {
 		t.schedule()
@@ -255,7 +282,7 @@ func (t *Turn) shownNot(now preview, e *channels.SendError) {
 		t.schedule()
 	case channels.Unsure:
 		if begins && !t.a.traits.Idempotent {
-			p.off, t.committed = true, true
+			p.off, t.committed = true, t.committed || !p.status
 			return
 		}
 		t.schedule()

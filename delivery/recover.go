@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"understudy/channels"
 	"understudy/chat"
 	"understudy/delivery/internal/outboxdb"
 )
@@ -94,8 +95,14 @@ func (s *Service) recoverClaimed(ctx context.Context) error {
 	}
 	for _, r := range rows {
 		p, err := open(r)
-		if err == nil && (r.EditID != "" || s.idempotent(accountKey{r.Channel, r.Account})) {
+		// The reply to an interaction would be another message: nothing of an interaction outlives a process.
+		if err == nil && (r.EditID != "" || p.out.Via == "" && s.idempotent(accountKey{r.Channel, r.Account})) {
 			s.stored(s.store.release(ctx, p))
+			continue
+		}
+		if err == nil && p.soundNext() { // it was perhaps heard; what is left goes on
+			p.receipts = append(p.receipts, channels.Receipt{})
+			s.stored(s.store.progress(ctx, p, false))
 			continue
 		}
 		s.log.Warn("delivery unknown", "channel", r.Channel, "class", r.Kind, "code", "restart", "turn", r.TurnID, "part", len(p.receipts))
@@ -103,7 +110,7 @@ func (s *Service) recoverClaimed(ctx context.Context) error {
 			s.deps.Unknown(ctx, p.out, true)
 		}
 		if s.deps.Metrics != nil {
-			s.deps.Metrics.Failed(r.Channel, p.out.Class, "restart")
+			s.deps.Metrics.Failed(chat.Address{Channel: r.Channel, Account: r.Account}, p.out.Class, "restart")
 		}
 		s.stored(s.store.end(ctx, p, stateUnknown, "restart", s.clock.Now()))
 	}

@@ -114,6 +114,24 @@ func TestCrashWhenUnsure(t *testing.T) {
 	})
 }
 
+// TestCrashWhileAnInteractionIsAnswered: the reply would be another message in the next process, so what was
+// perhaps sent is not said again, wherever it is.
+func TestCrashWhileAnInteractionIsAnswered(t *testing.T) {
+	copied := filepath.Join(t.TempDir(), "copy.sqlite")
+	bubble(t, Settings{}, func(f *platform) { f.traits.Idempotent = true }, func(w *world) {
+		w.f.onSend = func(channels.Piece) (bool, error) { w.crash(copied); return true, nil }
+		reply := chat.Outbound{To: home, Class: chat.Command, Markdown: "done", Via: "i1"}
+		if err := w.s.Send(w.t.Context(), reply); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(0)
+		w.restart(copied)
+		if d := cmp.Diff([]string{"done"}, w.f.texts()); d != "" || len(w.unknown) != 1 {
+			t.Errorf("%s told of %+v", d, w.unknown)
+		}
+	})
+}
+
 // TestCrashBetweenParts: what is done is not said again, the rest follows.
 func TestCrashBetweenParts(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "copy.sqlite")
@@ -193,6 +211,28 @@ func TestCrashWithPreview(t *testing.T) {
 					t.Error("the preview did not become the answer")
 				}
 			})
+		})
+	}
+}
+
+// TestCrashWithStatusDraft: what an interrupted turn did goes, and never becomes the answer.
+func TestCrashWithStatusDraft(t *testing.T) {
+	for _, finish := range []bool{false, true} {
+		copied := filepath.Join(t.TempDir(), "copy.sqlite")
+		bubble(t, Settings{Previews: true, Progress: true, ReplyTo: ModeFirst}, nil, func(w *world) {
+			turn := w.s.Begin(home, question, "in-1")
+			turn.Doing("🛠 weather")
+			w.pass(4 * time.Second)
+			diff(t, w.f.all(), []said{{Text: "🛠 weather", Class: chat.Progress}})
+			var want []said
+			if finish {
+				w.halt()
+				w.finish(turn, answer("Paris."))
+				want = []said{{Text: "Paris.", ReplyTo: "555", Class: chat.Assistant}}
+			}
+			w.crash(copied)
+			w.restart(copied)
+			diff(t, w.f.all(), want)
 		})
 	}
 }

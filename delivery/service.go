@@ -25,14 +25,15 @@ var ErrEmpty = errors.New("nothing to say")
 // ErrFinished tells that a turn has its answer, or was cancelled, already.
 var ErrFinished = errors.New("the turn is finished")
 
-// Metrics counts what left. Its labels come from closed sets.
+// Metrics counts what left, and for where. Of an address only the channel and the account are fit for a
+// label; the others come from closed sets.
 type Metrics interface {
 	// Sent counts a thing that was delivered completely.
-	Sent(channel string, c chat.Class)
+	Sent(to chat.Address, c chat.Class)
 	// Failed counts a durable thing that was given up or whose arrival is unknown.
-	Failed(channel string, c chat.Class, code string)
+	Failed(to chat.Address, c chat.Class, code string)
 	// NoticeFailed counts a notice that did not go out.
-	NoticeFailed(channel string)
+	NoticeFailed(to chat.Address)
 }
 
 // Deps is what a Service needs. DB and Log are required.
@@ -238,6 +239,15 @@ func (s *Service) Depth() Depth {
 		}
 	}
 	return d
+}
+
+// Waiting returns how many durable things an account has still to say.
+func (s *Service) Waiting(ctx context.Context, channel, account string) (int, error) {
+	n, err := s.store.q.Waiting(ctx, channel, account)
+	if err != nil {
+		return 0, fmt.Errorf("counting what waits: %w", err)
+	}
+	return n, nil
 }
 
 // account returns the registered account of an address.

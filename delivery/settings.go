@@ -12,6 +12,9 @@ type Settings struct {
 	// ReplyToByKind is `replyToModeByChatType`: it wins for the kinds of conversations it names.
 	ReplyToByKind map[chat.Kind]Mode
 	Previews      bool // `streaming.mode: partial`; needs a channel whose messages can be edited
+	// Progress is `streaming.mode: progress`: a preview shows what the turn does and not what it says. It
+	// needs Previews.
+	Progress bool
 	// NativeStream is `streaming.nativeTransport`: a preview grows on the platform's side where the
 	// channel is a channels.Streamer. It needs Previews.
 	NativeStream bool

@@ -80,6 +80,10 @@ func (s *Service) prepare(ctx context.Context, sh *shipment, running bool) {
 	}
 	sh.slot = s.separateSlot(ctx, sh)
 	sh.slot.Choose(sh.about.Chosen)
+	if sh.out.Replaces != "" && sh.account.editor != nil {
+		sh.preview = preview{id: sh.out.Replaces, restored: true}
+		return
+	}
 	if running || sh.out.TurnID == "" || sh.account.editor == nil {
 		return
 	}
@@ -88,8 +92,10 @@ func (s *Service) prepare(ctx context.Context, sh *shipment, running bool) {
 	if id == "" {
 		return
 	}
-	sh.preview = preview{id: id, restored: true, grows: stream && sh.account.stream != nil}
-	sh.slot.Reserve(id)
+	sh.preview = preview{id: id, restored: true, grows: stream && sh.account.stream != nil, status: sh.account.set.Progress}
+	if !sh.preview.status {
+		sh.slot.Reserve(id)
+	}
 }
 
 // separateSlot returns the slot for something that is not the answer of a turn that runs here. When
@@ -149,6 +155,11 @@ func (s *Service) shipPart(ctx context.Context, sh *shipment) error {
 		until: s.heldUntil(sh.parcel), harmless: sh.account.traits.Idempotent,
 		parked: func(wait time.Duration) { s.parked(sh, wait) },
 	}
+	if i := len(sh.receipts); sh.parts[i].Speech && (sh.parts[i].captioned() || i+1 < len(sh.parts)) {
+		if until := s.clock.Now().Add(voiceFor); until.Before(p.until) {
+			p.until = until
+		}
+	}
 	err := s.insist(ctx, p, func(ctx context.Context) (err error) {
 		receipt, err = s.sendOnce(ctx, sh)
 		return err
@@ -164,7 +175,10 @@ func (s *Service) shipPart(ctx context.Context, sh *shipment) error {
 		switch {
 		case again:
 			return nil
-		case sh.parts[len(sh.receipts)].Speech:
+		case sh.parts[len(sh.receipts)].Speech && e.Verdict != channels.Unsure:
+			s.mute(ctx, sh, e)
+			return nil
+		case sh.soundNext(): // it was perhaps heard, and nothing is lost with it
 			s.log.Info("speech not delivered", "channel", sh.out.To.Channel, "turn", sh.out.TurnID, "code", e.Code)
 		case e.Verdict != channels.Unsure:
 			return e
@@ -224,7 +238,7 @@ func (s *Service) sendOnce(ctx context.Context, sh *shipment) (channels.Receipt,
 	if e == nil {
 		return receipt, nil
 	}
-	if e.Verdict != channels.Unsure || sh.account.traits.Idempotent {
+	if e.Verdict != channels.Unsure || sh.account.traits.Idempotent && !e.Once {
 		s.stored(s.store.release(ctx, sh.parcel))
 	}
 	return receipt, e
@@ -269,6 +283,9 @@ func (s *Service) adapt(ctx context.Context, sh *shipment, e *channels.SendError
 		case !isFile && !sh.recut && e.Verdict == channels.TooLong:
 			sh.recut = true
 			sh.parts = append(sh.parts[:i:i], sh.account.halved(sh.parts[i:])...)
+		case !isFile && e.Verdict == channels.TooLong && !sh.plain && !blank(sh.parts[i].Plain): // it may be the markup
+			sh.plain = true
+			return true, e
 		default:
 			return false, e
 		}
@@ -309,9 +326,9 @@ func (s *Service) conclude(ctx context.Context, sh *shipment, err error) {
 	switch {
 	case s.deps.Metrics == nil:
 	case state == stateSent:
-		s.deps.Metrics.Sent(sh.out.To.Channel, sh.out.Class)
+		s.deps.Metrics.Sent(sh.out.To, sh.out.Class)
 	default:
-		s.deps.Metrics.Failed(sh.out.To.Channel, sh.out.Class, code)
+		s.deps.Metrics.Failed(sh.out.To, sh.out.Class, code)
 	}
 }
 

@@ -65,12 +65,14 @@ func TestSendFailures(t *testing.T) {
 		{"away for minutes", repeat(retryAfter(0), 12), false, []string{"Paris."}, 13, "sent"},
 		{"perhaps sent, not", []error{unsure()}, false, nil, 1, "unknown"},
 		{"perhaps sent, where doubles are dropped", []error{unsure(), unsure()}, true, []string{"Paris."}, 3, "sent"},
+		{"perhaps sent, and this one would stand there twice", []error{&channels.SendError{Verdict: channels.Unsure, Once: true}}, true, nil, 1, "unknown"},
 		{"not an error of the contract", []error{errors.New("odd")}, false, nil, 1, "unknown"},
 		{"refused", []error{refusal(channels.Refused)}, false, nil, 1, "failed"},
 		{"nobody there", []error{refusal(channels.Gone)}, false, nil, 1, "failed"},
 		{"markup rejected", []error{refusal(channels.Markups)}, false, []string{"Paris."}, 2, "sent"},
 		{"markup rejected twice", repeat(refusal(channels.Markups), 2), false, nil, 2, "failed"},
-		{"too long for ever", repeat(refusal(channels.TooLong), 9), false, nil, 2, "failed"},
+		{"too long for ever", repeat(refusal(channels.TooLong), 9), false, nil, 3, "failed"},
+		{"too long with its markup", repeat(refusal(channels.TooLong), 2), false, []string{"Par", "is."}, 4, "sent"},
 		{"moved to nowhere", []error{refusal(channels.Moved)}, false, nil, 1, "failed"},
 	}
 	for _, c := range cases {
@@ -249,7 +251,7 @@ func TestFinalEditFails(t *testing.T) {
 		{"limited for long", retryAfter(41 * time.Second), 3},
 		{"perhaps done", unsure(), 3},
 		{"refused", refusal(channels.Refused), 1},
-		{"too long", refusal(channels.TooLong), 2},
+		{"too long", refusal(channels.TooLong), 3}, // whole, cut, and without its markup
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, Settings{Previews: true, ReplyTo: ModeFirst}, func(f *platform) {

@@ -29,23 +29,30 @@ func (v *voice) speak(ctx context.Context, o chat.Outbound) (*chat.Attachment, e
 
 func (v *voice) use(d *Deps) { d.Speak = v.speak }
 
-// TestOnlySpeakableClassesAreHeard: whatever way a thing leaves, its class alone decides.
+// TestOnlySpeakableClassesAreHeard: whatever way a thing leaves, and whatever it asks for, its class alone
+// decides.
 func TestOnlySpeakableClassesAreHeard(t *testing.T) {
 	v := &voice{}
 	bubbleWith(t, Settings{Previews: true, ReplyTo: ModeFirst}, v.use, nil, func(w *world) {
 		turn := w.s.Begin(home, question, "t0")
 		turn.Stream("a preview")
 		w.pass(4 * time.Second)
-		turn.Notify(fallback)
-		turn.Notify(chat.Outbound{Class: chat.Progress, Markdown: "still trying"})
-		w.finish(turn, answer("the answer"))
-		for c := chat.Assistant; c <= chat.Progress; c++ {
-			if err := w.s.Send(w.t.Context(), chat.Outbound{To: home, Class: c, Markdown: "sent as " + c.String()}); err != nil {
+		aloud := &chat.Speech{Text: "aloud"}
+		turn.Notify(chat.Outbound{Markdown: "another model answers", Speech: aloud})
+		turn.Notify(chat.Outbound{Class: chat.Progress, Markdown: "still trying", Speech: aloud})
+		w.finish(turn, spokenAs("the answer"))
+		classes := 0
+		for c := chat.Assistant; c.String() != chat.Class(0).String(); c++ {
+			classes++
+			if err := w.s.Send(w.t.Context(), chat.Outbound{To: home, Class: c, Markdown: "sent as " + c.String(), Speech: aloud}); err != nil {
 				t.Fatal(err)
 			}
 			if turn := w.s.Begin(home, question, "t"+c.String()); c.Durable() {
-				w.finish(turn, chat.Outbound{Class: c, Markdown: "finished as " + c.String()})
+				w.finish(turn, chat.Outbound{Class: c, Markdown: "finished as " + c.String(), Speech: aloud})
 			}
+		}
+		if classes < 7 {
+			t.Fatalf("%d classes", classes)
 		}
 		w.pass(time.Minute)
 		heard := 0
@@ -190,6 +197,154 @@ func TestSilenceOverRestarts(t *testing.T) {
 		w.restart(copied)
 		if d := cmp.Diff([]string{"first", "Paris."}, w.f.texts()); d != "" || len(v.asked) != 1 {
 			t.Errorf("%s asked %d times", d, len(v.asked))
+		}
+	})
+}
+
+// captions makes a platform whose voice notes carry so much text.
+func captions(f *platform) { f.traits.VoiceCaption = 40 }
+
+// long is a text that no caption holds.
+const long = "An answer of more than forty characters, by far."
+
+// spokenAs is an answer that is said aloud.
+func spokenAs(text string) chat.Outbound {
+	o := answer(text)
+	o.Speech = &chat.Speech{Text: text}
+	return o
+}
+
+// TestVoiceNoteComesFirst: with the text as its caption where that fits, else before the text; it is the
+// first message, so it refers to what it answers. Whatever happens to it, the text arrives, once.
+func TestVoiceNoteComesFirst(t *testing.T) {
+	voice1 := func(text string) said {
+		return said{Text: text, File: "voice.ogg", ReplyTo: "555", Class: chat.Assistant}
+	}
+	text1 := func(text string) said { return said{Text: text, ReplyTo: "555", Class: chat.Assistant} }
+	text2 := func(text string) said { return said{Text: text, Class: chat.Assistant} }
+	for _, c := range []struct {
+		name, text string
+		do         func(ctx context.Context) (*chat.Attachment, error)
+		prepare    func(*platform)
+		want       []said
+		unknown    int
+	}{
+		{"short", "Paris.", nil, nil, []said{voice1("Paris.")}, 0},
+		{"long", long, nil, nil, []said{voice1(""), text2(long)}, 0},
+		{"nobody speaks", "Paris.", func(context.Context) (*chat.Attachment, error) { return nil, errors.New("no voice") }, nil, []said{text1("Paris.")}, 0},
+		{
+			"no voice note", "Paris.",
+			func(context.Context) (*chat.Attachment, error) { return &chat.Attachment{Name: "a.wav"}, nil }, nil,
+			[]said{text1("Paris."), {File: "a.wav", Class: chat.Assistant}},
+			0,
+		},
+		{"refused", "Paris.", nil, func(f *platform) { f.onSend = noFiles(refusal(channels.Refused)) }, []said{text1("Paris.")}, 0},
+		{"refused, and long", long, nil, func(f *platform) { f.onSend = noFiles(refusal(channels.Refused)) }, []said{text1(long)}, 0},
+		{"no rights for it", long, nil, func(f *platform) { f.onSend = noFiles(refusal(channels.Gone)) }, []said{text1(long)}, 0},
+		{"not taken for a minute", "Paris.", nil, func(f *platform) { f.onSend = noFiles(retryAfter(0)) }, []said{text1("Paris.")}, 0},
+		{"not taken for a minute, and long", long, nil, func(f *platform) { f.onSend = noFiles(retryAfter(0)) }, []said{text1(long)}, 0},
+		{"a caption that is too long after all", "Paris.", nil, func(f *platform) {
+			f.onSend = func(p channels.Piece) (bool, error) {
+				if len(p.Media) > 0 && p.Text != "" {
+					return false, refusal(channels.TooLong)
+				}
+				return true, nil
+			}
+		}, []said{voice1(""), text2("Paris.")}, 0},
+		{"perhaps sent", "Paris.", nil, func(f *platform) { f.onSend = noFiles(unsure()) }, nil, 1},
+		{"perhaps sent, and long", long, nil, func(f *platform) { f.onSend = noFiles(unsure()) }, []said{text2(long)}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := &voice{do: c.do}
+			prepare := func(f *platform) {
+				captions(f)
+				if c.prepare != nil {
+					c.prepare(f)
+				}
+			}
+			bubbleWith(t, Settings{ReplyTo: ModeFirst}, v.use, prepare, func(w *world) {
+				w.finish(w.s.Begin(home, question, "t1"), spokenAs(c.text))
+				w.pass(90 * time.Second)
+				diff(t, w.f.all(), c.want)
+				if len(w.unknown) != c.unknown {
+					t.Errorf("%d unknown", len(w.unknown))
+				}
+			})
+		})
+	}
+}
+
+// TestHeldText: nothing of an answer that is certain to be spoken is seen before its voice note, where
+// that comes first; and people see that it is being recorded.
+func TestHeldText(t *testing.T) {
+	set := Settings{Previews: true, Typing: TypingInstant, ReplyTo: ModeFirst}
+	slow := func(context.Context) (*chat.Attachment, error) {
+		slowly(6 * time.Second)
+		return &chat.Attachment{Name: "voice.ogg", Voice: true}, nil
+	}
+	for _, c := range []struct {
+		name                    string
+		hold, captions, preview bool
+		want                    []said
+		recording               int
+	}{
+		{"held", true, true, false, []said{{Text: "Paris.", File: "voice.ogg", ReplyTo: "555", Class: chat.Assistant}}, 2},
+		{"asked for by the model", false, true, true, []said{{Text: "Paris.", File: "voice.ogg", ReplyTo: "555", Class: chat.Assistant}}, 2},
+		{"a channel without voice notes", true, false, true, []said{{Text: "Paris.", ReplyTo: "555", Class: chat.Assistant}, {File: "voice.ogg", Class: chat.Assistant}}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := &voice{do: slow}
+			prepare := func(f *platform) {
+				if c.captions {
+					captions(f)
+				}
+				f.onSend = func(p channels.Piece) (bool, error) {
+					if len(p.Media) > 0 {
+						slowly(4 * time.Second)
+					}
+					return true, nil
+				}
+			}
+			bubbleWith(t, set, v.use, prepare, func(w *world) {
+				turn := w.s.Begin(home, question, "t1")
+				if c.hold {
+					turn.Hold()
+				}
+				turn.Stream("Par")
+				w.pass(4 * time.Second)
+				before := w.f.all()
+				if seen := len(before) > 0; seen != c.preview {
+					t.Errorf("seen before: %+v", before)
+				}
+				w.finish(turn, spokenAs("Paris."))
+				if w.pass(8 * time.Second); c.captions {
+					diff(t, w.f.all(), before) // something to read until the sound is there
+				}
+				w.pass(time.Minute)
+				diff(t, w.f.all(), c.want)
+				if n := w.f.count("recording"); n != c.recording {
+					t.Errorf("recorded %d times: %q", n, w.f.calls)
+				}
+			})
+		})
+	}
+}
+
+// TestVoiceNoteOverRestarts: a process that ends while a voice note goes out leaves the text to the next
+// one, which does not send the sound again.
+func TestVoiceNoteOverRestarts(t *testing.T) {
+	copied := filepath.Join(t.TempDir(), "copy.sqlite")
+	v := &voice{}
+	bubbleWith(t, Settings{ReplyTo: ModeFirst}, v.use, captions, func(w *world) {
+		w.f.hang = true
+		w.finish(w.s.Begin(home, question, "in-1"), spokenAs(long))
+		w.pass(time.Second) // the voice note is on its way
+		w.crash(copied)
+		w.f.hang = false
+		w.restart(copied)
+		diff(t, w.f.all(), []said{{Text: long, Class: chat.Assistant}})
+		if len(v.asked) != 1 || len(w.unknown) != 0 {
+			t.Errorf("spoken %d times, unknown %v", len(v.asked), w.unknown)
 		}
 	})
 }

@@ -16,8 +16,8 @@ func (sh *shipment) replaceable() bool {
 	if sh.out.Class == chat.Error {
 		return false
 	}
-	for _, p := range sh.parts {
-		if len(p.Media) > 0 && !p.Speech {
+	for i, p := range sh.parts {
+		if len(p.Media) > 0 && (i == 0 || !p.Speech) {
 			return false
 		}
 	}
@@ -35,7 +35,12 @@ func (s *Service) takePreview(ctx context.Context, sh *shipment) error {
 		}
 	}
 	switch {
-	case len(sh.receipts) > 0: // an earlier process could not use it and began with a new message
+	case sh.preview.status: // never the answer; it goes once that stands
+		sh.stale = true
+		return nil
+	case len(sh.receipts) > 0, sh.parts[0].Speech:
+		// An earlier process could not use it and began with a new message; or the answer begins with its
+		// sound, and people shall have something to read until that is there.
 		sh.stale = true
 		sh.slot.Release()
 		return nil

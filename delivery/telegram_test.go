@@ -192,6 +192,36 @@ func TestOverTelegram(t *testing.T) {
 }
 
 // TestTelegramCutAfterSend: the answer arrived, its receipt did not: it is not said again.
+// TestTelegramKeepsEveryFormat: Telegram shows what is behind the hundredth formatted stretch of a message
+// without its format, so an answer with more becomes several messages.
+func TestTelegramKeepsEveryFormat(t *testing.T) {
+	const many = 250
+	synctest.Test(t, func(t *testing.T) {
+		srv := emulator.New(emulator.Config{})
+		defer srv.Close()
+		srv.AddChat(emulator.Chat{ID: ann, Type: "private"})
+		b := start(t, srv, filepath.Join(t.TempDir(), "bot.sqlite"), nil)
+		var md strings.Builder
+		for i := range many {
+			fmt.Fprintf(&md, "- **item %d**\n", i)
+		}
+		if err := b.delivery.Send(t.Context(), chat.Outbound{
+			To: chat.Address{Channel: telegram.Channel, Conversation: fmt.Sprint(ann), Kind: chat.Direct}, Class: chat.Assistant, Markdown: md.String(),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		pass(t, time.Minute)
+		formatted := 0
+		for _, m := range srv.Sent(ann) {
+			formatted += len(m.Entities)
+		}
+		if formatted != many {
+			t.Errorf("%d of %d items have their format, in %d messages", formatted, many, len(srv.Sent(ann)))
+		}
+		b.end()
+	})
+}
+
 func TestTelegramCutAfterSend(t *testing.T) {
 	overTelegram(t, func(t *testing.T, srv *emulator.Server, path string) {
 		b := start(t, srv, path, func(b *bot, m inbound.Message) {

@@ -30,7 +30,8 @@ type Turn struct {
 
 	mu        sync.Mutex
 	text      strings.Builder // visible output of the candidate that speaks now
-	first     time.Time       // when the first output came
+	first     time.Time       // when the first output came, or what it does was first told
+	doing     []string        // what it did last, for a status draft
 	over      bool            // Finish or Cancel was called
 	final     int             // the Seq of the answer, once over
 	committed bool
@@ -39,6 +40,8 @@ type Turn struct {
 	silent    bool          // the typing sign is not wanted any more
 	signed    bool          // it was begun
 	endTyping func()        // ends it
+	recording bool          // it shows that the answer is being spoken
+	wakeSign  func()        // repeats it at once; nil = that is not possible yet
 	typed     chan struct{} // closed when it has ended; nil = there is none
 	preview   preview
 	timer     *clock.Timer
@@ -62,6 +65,7 @@ func (s *Service) Begin(to chat.Address, in *chat.Inbound, turnID string) *Turn 
 	t.a = a
 	t.slot = NewSlot(a.rule(to, t.target, t.via, t.batched))
 	t.preview.interval, t.preview.edits = a.editInterval(to.Kind), !a.streams()
+	t.preview.status = a.set.Progress
 	t.preview.off = !a.previews() || t.via != "" // what an interaction is answered with cannot be edited
 	t.mark = newMark(a, in)
 	t.stage(stageQueued)
@@ -106,10 +110,24 @@ func (t *Turn) Stream(text string) {
 		t.signs(TypingMessage)
 	}
 	t.text.WriteString(text)
+	if t.preview.status {
+		return
+	}
 	if t.first.IsZero() {
 		t.first = t.s.clock.Now()
 	}
 	t.schedule()
+}
+
+// Hold keeps the text of the answer from being seen before it is finished, where its sound comes first
+// (channels.Traits.VoiceCaption; spec/chat.md §4.5): it is certain to be spoken. Call it before the first
+// text. What the turn does is shown all the same.
+func (t *Turn) Hold() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.a != nil && t.a.traits.VoiceCaption > 0 && t.preview.id == "" && !t.preview.status {
+		t.preview.off = true
+	}
 }
 
 // Restart tells that the candidate failed: what it said goes from the preview, and no half answer

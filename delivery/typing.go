@@ -64,7 +64,7 @@ func (t *Turn) sign(ctx context.Context) (shown bool) {
 		wait := t.s.held(t.to, callTyping)
 		if wait == 0 {
 			call, done := t.s.clock.WithTimeout(ctx, typingTimeout, errOverdue)
-			e := t.s.heard(t.to, callTyping, t.a.typer.Typing(call, t.s.where(t.to)))
+			e := t.s.heard(t.to, callTyping, t.showWork(call))
 			done()
 			switch {
 			case e == nil:
@@ -77,9 +77,47 @@ func (t *Turn) sign(ctx context.Context) (shown bool) {
 				wait = e.After
 			}
 		}
-		_ = t.s.clock.Sleep(ctx, max(every, wait)) // its end is seen above
+		t.rest(ctx, max(every, wait), wait == 0)
 	}
 	return shown
+}
+
+// showWork makes the call that shows the sign.
+func (t *Turn) showWork(ctx context.Context) error {
+	t.mu.Lock()
+	recording := t.recording
+	t.mu.Unlock()
+	if r, ok := t.a.typer.(channels.Recorder); ok && recording {
+		return r.Recording(ctx, t.s.where(t.to))
+	}
+	return t.a.typer.Typing(ctx, t.s.where(t.to))
+}
+
+// rest waits until the sign is to be repeated, or, if it may be sooner, until it becomes another one. The
+// end of ctx is seen by the caller.
+func (t *Turn) rest(ctx context.Context, d time.Duration, maySooner bool) {
+	nap, wake := context.WithCancel(ctx)
+	defer wake()
+	if maySooner {
+		t.mu.Lock()
+		t.wakeSign = wake
+		t.mu.Unlock()
+	}
+	_ = t.s.clock.Sleep(nap, d)
+}
+
+// records tells that the answer is being spoken, which the sign of work shows where the channel can
+// (channels.Recorder).
+func (t *Turn) records() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recording = true
+	if t.a == nil || t.wakeSign == nil {
+		return
+	}
+	if _, ok := t.a.typer.(channels.Recorder); ok {
+		t.wakeSign()
+	}
 }
 
 // hushedBy says what ends the typing sign, and reports whether it may begin.

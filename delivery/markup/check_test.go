@@ -208,6 +208,9 @@ func check(t failer, d Dialect, md string, messages []Message, l Limits) {
 		if d == TelegramHTML {
 			seen = htmlUnits(m.Text)
 		}
+		if n := strings.Count(m.Text, "</") - strings.Count(m.Text, "</code></pre>"); l.Spans > 0 && d == TelegramHTML && n > l.Spans {
+			t.Errorf("%d spans, more than %d: %q", n, l.Spans, m.Text)
+		}
 		if most := max(l.Visible, leastLimit); l.Visible > 0 && (seen > most || Units(m.Plain) > most) {
 			t.Errorf("dialect %d: %d and %d units, limit %d\n%q\n→ %q", d, seen, Units(m.Plain), most, md, m.Text)
 		}
@@ -285,3 +288,21 @@ type recorder struct{ failures int }
 func (*recorder) Helper() {}
 
 func (r *recorder) Errorf(string, ...any) { r.failures++ }
+
+// chunksOf are the chunks of a text before they are rendered.
+func chunksOf(md string, l Limits) []string {
+	var out []string
+	s := newSplitter(analyse(clean(md)), l)
+	for at := (place{}); !s.done(at); {
+		var chunk string
+		if chunk, at = s.next(at); chunk != "" {
+			out = append(out, chunk)
+		}
+	}
+	return out
+}
+
+// renderTree renders a text in a style. A text that the parser cannot cope with is shown as it is.
+func renderTree(md string, s style, src *source) string {
+	return newTree(md, markdown, src).render(s)
+}

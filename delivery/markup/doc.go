@@ -36,6 +36,7 @@ type Limits struct {
 	Units   int  // length of the Markdown source
 	Lines   int  // lines of the Markdown source; soft: one line of a code block is always kept
 	Visible int  // length of what the reader sees after rendering
+	Spans   int  // stretches with a format of their own, after rendering (Telegram's entities)
 	Newline bool // split at blank lines first (`chunkMode: newline`)
 }
 

@@ -54,7 +54,7 @@ func FuzzSplit(f *testing.F) {
 			return
 		}
 		l := Limits{Units: leastLimit + int(limit)%500, Lines: int(limit) % 30, Newline: limit%3 == 0}
-		chunks := Split(md, l)
+		chunks := chunksOf(md, l)
 		checkChunks(t, md, chunks, l)
 		if l.Units < 60 || strings.ContainsAny(md, "&<[|$\\:") {
 			return

@@ -127,6 +127,7 @@ func TestEveryWordIsSaidOnce(t *testing.T) {
 			Units:   rapid.IntRange(100, 700).Draw(t, "units"),
 			Lines:   rapid.SampledFrom([]int{0, 0, 6, 17}).Draw(t, "lines"),
 			Newline: rapid.Bool().Draw(t, "newline"),
+			Spans:   rapid.SampledFrom([]int{0, 0, 3, 10}).Draw(t, "spans"),
 		}
 		for _, d := range dialects {
 			messages := Messages(md, d, l)
@@ -166,7 +167,7 @@ func TestCharactersStayWhole(t *testing.T) {
 			ends[n] = true
 		}
 		at := 0
-		for _, c := range Split(md, Limits{Units: limit}) {
+		for _, c := range chunksOf(md, Limits{Units: limit}) {
 			if at += len(c); !ends[at] {
 				t.Fatalf("%q is cut at %d", md, at)
 			}
@@ -187,7 +188,7 @@ func TestElementsStayWhole(t *testing.T) {
 		elements := rapid.SliceOfN(element, 1, 40).Draw(t, "elements")
 		glue := rapid.SampledFrom([]string{" ", "\n", ", "}).Draw(t, "glue")
 		md := strings.Join(elements, glue)
-		text := strings.Join(Split(md, Limits{Units: rapid.IntRange(40, 120).Draw(t, "limit")}), "\n")
+		text := strings.Join(chunksOf(md, Limits{Units: rapid.IntRange(40, 120).Draw(t, "limit")}), "\n")
 		for _, e := range elements {
 			i := strings.Index(text, e)
 			if i < 0 {

@@ -52,8 +52,11 @@ func (r renderer) next(s *splitter, at place) ([]Message, place) {
 		if !visible(m.Plain) {
 			return nil, to
 		}
-		bound := r.bound()
-		over := bound > 0 && max(seen, Units(m.Plain)) > bound
+		have, bound := max(seen, Units(m.Plain)), r.bound()
+		if n := r.spans(m); r.limits.Spans > 0 && n > r.limits.Spans {
+			have, bound = n, r.limits.Spans
+		}
+		over := bound > 0 && have > bound
 		if !over && !s.fewerLines(r, m) {
 			return []Message{m}, to
 		}
@@ -64,7 +67,7 @@ func (r renderer) next(s *splitter, at place) ([]Message, place) {
 		if n <= leastRechunk {
 			return r.cutPlain(nil, m.Plain), to
 		}
-		s.limit(max(leastRechunk, min(n/2, n*bound/max(seen, Units(m.Plain)))))
+		s.limit(max(leastRechunk, min(n/2, n*bound/have)))
 	}
 }
 
@@ -78,6 +81,14 @@ func (s *splitter) fewerLines(r renderer, m Message) bool {
 	}
 	s.limits.Lines = max(1, most-over)
 	return true
+}
+
+// spans counts the stretches of a message that have a format of their own.
+func (r renderer) spans(m Message) int {
+	if r.dialect != TelegramHTML {
+		return 0
+	}
+	return telegramSpans(m.Text)
 }
 
 // bound is what a message may show, and hold where the platform counts the markup.

@@ -11,28 +11,14 @@ const (
 	infoDivisor = 3   // info strings longer than limit/3 are not repeated
 )
 
-// Split cuts Markdown into chunks that each fit the limits and stand for themselves (spec/chat.md
-// §2.5): code blocks are closed at the end of a chunk and opened again in the next, the header of a
-// table stands above all of its parts, links and emphasis are not torn apart, or are closed and
-// opened again where they are longer than a message. No chunk is empty, none is longer than Units,
-// none cuts a character in half. Limits below four units count as four. The visible limit is not
-// looked at; see Messages.
-func Split(md string, l Limits) []string {
-	var out []string
-	s := newSplitter(analyse(clean(md)), l)
-	for at := (place{}); !s.done(at); {
-		var chunk string
-		if chunk, at = s.next(at); chunk != "" {
-			out = append(out, chunk)
-		}
-	}
-	return out
-}
-
 // place is where a text can be cut: in front of a line, or off bytes behind its start.
 type place struct{ line, off int }
 
-// splitter cuts a source. A chunk is filled line by line; when the next line does not fit, the
+// splitter cuts a source into chunks that each fit the limits and stand for themselves (spec/chat.md §2.5):
+// code blocks are closed at the end of a chunk and opened again in the next, the header of a table stands
+// above all of its parts, links and emphasis are not torn apart, or are closed and opened again where they
+// are longer than a message. No chunk is longer than Units, none cuts a character in half. Limits below
+// four units count as four. The visible limit is not looked at; see Messages. A chunk is filled line by line; when the next line does not fit, the
 // place of the cut is chosen among those that were passed.
 type splitter struct {
 	*source

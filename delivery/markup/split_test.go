@@ -176,7 +176,7 @@ func TestSplitVectors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, Split(tt.in, tt.limits)); diff != "" {
+			if diff := cmp.Diff(tt.want, chunksOf(tt.in, tt.limits)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -186,7 +186,7 @@ func TestSplitVectors(t *testing.T) {
 // A long info string must not push the chunks that repeat it over the limit.
 func TestSplitLongInfoString(t *testing.T) {
 	md := "```" + strings.Repeat("i", 700) + "\n" + strings.Repeat("some code\n", 600) + "```"
-	chunks := Split(md, Limits{Units: 2000})
+	chunks := chunksOf(md, Limits{Units: 2000})
 	checkChunks(t, md, chunks, Limits{Units: 2000})
 	if !strings.HasPrefix(chunks[0], "```iii") {
 		t.Errorf("the first chunk lost its language: %.20q", chunks[0])
@@ -248,6 +248,6 @@ func TestSplitInvariants(t *testing.T) {
 			Lines:   rapid.IntRange(0, 6).Draw(t, "rows"),
 			Newline: rapid.Bool().Draw(t, "newline"),
 		}
-		checkChunks(t, md, Split(md, l), l)
+		checkChunks(t, md, chunksOf(md, l), l)
 	})
 }

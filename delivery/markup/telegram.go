@@ -71,3 +71,9 @@ func languageName(s string) string {
 	}
 	return s
 }
+
+// telegramSpans counts the entities that Telegram makes of a text: one for each tag that opens, but that
+// which names the language of a block.
+func telegramSpans(html string) int {
+	return strings.Count(html, "<") - strings.Count(html, "</") - strings.Count(html, "<pre><code")
+}

@@ -76,11 +76,6 @@ type tree struct {
 	above  byte // the mark of the list right above
 }
 
-// renderTree renders a text in a style. A text that the parser cannot cope with is shown as it is.
-func renderTree(md string, s style, src *source) string {
-	return newTree(md, markdown, src).render(s)
-}
-
 // renderLine renders one line in which there are no blocks.
 func renderLine(md string, s style, src *source) string {
 	return newTree(md, oneLine, src).render(s)

@@ -74,6 +74,14 @@ func (q *Queries) PendingOf(ctx context.Context, dest string, limit int) ([]Row,
 		WHERE dest_key = ? AND state = 'pending' ORDER BY id LIMIT ?`, dest, limit)
 }
 
+// Waiting returns how many rows of an account are not at their end.
+func (q *Queries) Waiting(ctx context.Context, channel, account string) (int, error) {
+	var n int
+	err := q.r.QueryRowContext(ctx, `SELECT count(*) FROM outbox
+		WHERE channel = ? AND account = ? AND state IN ('pending', 'claimed')`, channel, account).Scan(&n)
+	return n, err
+}
+
 // Claimed returns every row whose platform call had begun.
 func (q *Queries) Claimed(ctx context.Context) ([]Row, error) {
 	return q.list(ctx, `SELECT `+columns+` FROM outbox WHERE state = 'claimed' ORDER BY id`)

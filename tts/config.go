@@ -26,12 +26,13 @@ const (
 	modeAll          = "all"
 )
 
-// Config is the `tts` section, and in part what an agent, a channel, an account or a person's /tts
-// changes of it: see Merge. Absent keys are zero.
+// Config is the `tts` section, and in part what an agent, a channel or an account changes of it: see
+// Merge. Absent keys are zero.
 type Config struct {
 	Auto string `yaml:"auto,omitempty" enum:"off|always|inbound|tagged"`
-	// Mode is which texts of a turn are spoken. An answer leaves as one text here, so all says nothing
-	// more than final; it is accepted for files that have it.
+	// Mode is which texts of a turn are spoken. An answer leaves as one text here, so all speaks nothing
+	// more than final. But under final the text of an answer that is certain to be spoken may be held
+	// until its sound is made (Prospect.Certain); under all it is shown while it is being written.
 	Mode string `yaml:"mode,omitempty" enum:"final|all"`
 	// Provider is asked first, the others after it in the order of their names. "" = the first of them.
 	Provider  string              `yaml:"provider,omitempty"`

@@ -54,6 +54,7 @@ func TestMistakes(t *testing.T) {
 		"timeoutMs: -1":                   {TimeoutMs: -1},
 		`provider: there is no "x"`:       {Provider: "x"},
 		`provider: "x" is switched off`:   {Provider: "x", Providers: map[string]Provider{"x": {Enabled: new(false)}}},
+		`or choose openai`:                {Provider: "opnai", Providers: map[string]Provider{"openai": {}}},
 		"provider: none is configured":    {Auto: Always},
 		"providers.X y: a provider's":     {Providers: map[string]Provider{"X y": {}}},
 		"providers.x.baseUrl: an http":    one(Provider{BaseURL: "ftp://x"}),
@@ -85,21 +86,40 @@ func TestLayers(t *testing.T) {
 	root := Config{Auto: Inbound, Provider: "a", MaxLength: 900, Summarize: new(true), Providers: map[string]Provider{"a": {Voice: "coral", Speed: 1.5}, "b": {}}}
 	agent := Config{Providers: map[string]Provider{"a": {Voice: "nova"}}}
 	account := Config{Auto: Off, Summarize: new(false)}
-	prefs := Prefs{Auto: Always, Limit: 300}.Layer()
-	got := Merge(root, agent, account, prefs)
+	got := Merge(root, agent, account)
 	want := Config{
-		Auto: Always, Provider: "a", MaxLength: 300, Summarize: new(false),
+		Auto: Off, Provider: "a", MaxLength: 900, Summarize: new(false),
 		Providers: map[string]Provider{"a": {Voice: "nova", Speed: 1.5}, "b": {}},
 	}
 	opts := cmp.Comparer(func(a, b secret.String) bool { return a == b })
 	if diff := cmp.Diff(want, got, opts); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(root, Merge(root, Config{}, Prefs{}.Layer()), opts); diff != "" {
+	if diff := cmp.Diff(root, Merge(root, Config{}), opts); diff != "" {
 		t.Error(diff)
 	}
 	if root.Providers["a"].Voice != "coral" {
 		t.Error("a layer changed what is below it")
+	}
+}
+
+// TestChoicesOfPeople: they count more than every layer, but nobody is chosen who cannot speak.
+func TestChoicesOfPeople(t *testing.T) {
+	policy := Config{Auto: Inbound, Provider: "a", MaxLength: 900, Providers: map[string]Provider{"a": {}, "b": {}, "c": {Enabled: new(false)}}}.WithDefaults()
+	for name, tc := range map[string]struct {
+		prefs    Prefs
+		auto     string
+		length   int
+		provider string
+	}{
+		"nothing":                      {Prefs{}, Inbound, 900, "a"},
+		"everything":                   {Prefs{Auto: Off, Provider: "b", Limit: 300}, Off, 300, "b"},
+		"somebody who is not here":     {Prefs{Provider: "x"}, Inbound, 900, "a"},
+		"somebody who is switched off": {Prefs{Provider: "c"}, Inbound, 900, "a"},
+	} {
+		if got := policy.WithPrefs(tc.prefs); got.Auto != tc.auto || got.MaxLength != tc.length || got.Provider != tc.provider {
+			t.Errorf("%s: %s, %d, %s", name, got.Auto, got.MaxLength, got.Provider)
+		}
 	}
 }
 
@@ -121,6 +141,15 @@ func TestKeysStayWhereTheyBelong(t *testing.T) {
 	}
 	if p := under(program, Provider{Command: "two"}); p.Env != nil || p.Args != nil {
 		t.Error("another program gets the variables")
+	}
+	if p := under(service, Provider{Preset: "espeak-ng"}); !p.APIKey.IsZero() || p.BaseURL != "" || p.Kind() != Command {
+		t.Error("a program keeps something of a service")
+	}
+	if p := under(program, Provider{BaseURL: "https://two.example/v1"}); p.Command != "" || p.Env != nil || p.Kind() != OpenAI {
+		t.Error("a service keeps something of a program")
+	}
+	if p := under(program, Provider{Voice: "nova"}); p.Command == "" || p.Env == nil {
+		t.Error("a voice changed the program")
 	}
 	if p := under(service, Provider{Voice: "nova"}); p.APIKey.IsZero() || p.BaseURL == "" {
 		t.Error("a voice changed the address")

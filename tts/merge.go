@@ -1,10 +1,13 @@
 package tts
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
-// Merge lays settings over each other, the later over the earlier: tts, agent, channel, account, what
-// people chose with /tts (spec/chat.md §4.1). What a layer does not set stays. Call WithDefaults on
-// the result.
+// Merge lays settings over each other, the later over the earlier: tts, agent, channel, account
+// (spec/chat.md §4.1). What a layer does not set stays. Call WithDefaults on the result, and
+// WithPrefs on that.
 func Merge(layers ...Config) Config {
 	var out Config
 	for _, l := range layers {
@@ -40,8 +43,12 @@ func (c Config) under(l Config) Config {
 }
 
 // under returns p with the layer l over it. Another address does not get the key, another program not
-// the environment of the one below.
+// the environment of the one below; and where one is a program and the other a service, nothing of the
+// lower one makes sense.
 func (p Provider) under(l Provider) Provider {
+	if isService := l.BaseURL != "" || l.Auth != ""; l.Kind() != p.Kind() && (isService || l.Kind() == Command) {
+		p = Provider{Enabled: p.Enabled}
+	}
 	if l.BaseURL != "" && l.BaseURL != p.BaseURL {
 		p.APIKey, p.Auth = l.APIKey, ""
 	}
@@ -72,6 +79,17 @@ func (p Provider) under(l Provider) Provider {
 		p.Env = l.Env
 	}
 	return p
+}
+
+// WithPrefs returns a complete policy with what people chose with /tts over it. A choice is made for all
+// conversations: a provider that the policy does not have, or has switched off, is not chosen.
+func (c Config) WithPrefs(p Prefs) Config {
+	over(&c.Auto, p.Auto)
+	over(&c.MaxLength, p.Limit)
+	if p.Provider != "" && slices.Contains(c.Order(""), p.Provider) {
+		c.Provider = p.Provider
+	}
+	return c
 }
 
 func over[T comparable](p *T, v T) {

@@ -16,14 +16,34 @@ const (
 
 // Request is an answer that could be spoken.
 type Request struct {
-	Policy Config // complete: Merge(…).WithDefaults()
+	Policy Config // complete: Merge(…).WithDefaults().WithPrefs(…)
 	// Chosen is what the conversation chose for itself, one of the values of Config.Auto; "" = nothing.
 	Chosen string
-	// Voice tells that the message it answers was a voice note: see HasVoice.
+	// Voice tells that a message it answers was a voice note.
 	Voice bool
 	Class chat.Class
 	// Text is the model's words, directives included; no prefix, no footer, nothing of ours.
 	Text string
+}
+
+// Prospect is what is known of the speech of an answer before there is an answer.
+type Prospect struct {
+	// Tagged tells that it is spoken if the model asks for that, which the model has to know.
+	Tagged bool
+	// Certain tells that it is spoken whatever it says, unless there is nothing in it to be spoken, and
+	// that its text may wait for the sound (Config.Mode).
+	Certain bool
+}
+
+// Foresee tells how an answer to q, of which class and text are not known yet, will be spoken. It is pure.
+func Foresee(q Request) Prospect {
+	if len(q.Policy.Order("")) == 0 {
+		return Prospect{}
+	}
+	return Prospect{
+		Tagged:  q.auto() == Tagged && q.Policy.obeys(),
+		Certain: q.Policy.Mode == modeFinal && wanted(q, false),
+	}
 }
 
 // Planned is what becomes of an answer.
@@ -43,8 +63,7 @@ func Plan(q Request) Planned {
 		return out
 	}
 	p := q.Policy
-	obeyed := p.ModelOverrides.Enabled == nil || *p.ModelOverrides.Enabled
-	if !obeyed {
+	if !p.obeys() {
 		found = &directives{}
 	}
 	if !wanted(q, found.tagged) || len(p.Order("")) == 0 {
@@ -89,14 +108,20 @@ func steer(s *chat.Speech, options map[string]string, p Config) {
 	}
 }
 
-// wanted reports whether an answer is to be spoken at all. What the conversation chose counts more than
-// the policy.
-func wanted(q Request, tagged bool) bool {
-	auto := q.Policy.Auto
+// obeys reports whether the directives of a model count.
+func (c Config) obeys() bool { return c.ModelOverrides.Enabled == nil || *c.ModelOverrides.Enabled }
+
+// auto is when answers are spoken. What the conversation chose counts more than the policy.
+func (q Request) auto() string {
 	if q.Chosen != "" {
-		auto = q.Chosen
+		return q.Chosen
 	}
-	switch auto {
+	return q.Policy.Auto
+}
+
+// wanted reports whether an answer is to be spoken at all.
+func wanted(q Request, tagged bool) bool {
+	switch q.auto() {
 	case Always:
 		return true
 	case Inbound:
@@ -110,9 +135,4 @@ func wanted(q Request, tagged bool) bool {
 // isToken reports whether a text is a word between the model and its runner.
 func isToken(visible string) bool {
 	return strings.EqualFold(visible, "NO_REPLY") || strings.EqualFold(visible, "HEARTBEAT_OK")
-}
-
-// HasVoice reports whether somebody spoke instead of writing; nil = nobody said anything.
-func HasVoice(in *chat.Inbound) bool {
-	return in != nil && slices.ContainsFunc(in.Attachments, func(a chat.Attachment) bool { return a.Voice })
 }

@@ -246,9 +246,31 @@ func TestLongAnswersAreCutAtSentences(t *testing.T) {
 	}
 }
 
-func TestWhoSpoke(t *testing.T) {
-	spoken := &chat.Inbound{Attachments: []chat.Attachment{{Name: "x.png"}, {Voice: true}}}
-	if HasVoice(nil) || HasVoice(&chat.Inbound{Attachments: spoken.Attachments[:1]}) || !HasVoice(spoken) {
-		t.Error("a voice note is not what counts")
+// TestSpeechIsForeseen: what is said of an answer before there is one comes true, whatever it says.
+func TestSpeechIsForeseen(t *testing.T) {
+	for _, auto := range []string{Off, Always, Inbound, Tagged} {
+		for _, chosen := range []string{"", Off, Always} {
+			for _, voice := range []bool{false, true} {
+				for _, mode := range []string{modeFinal, modeAll} {
+					q := Request{Policy: always(func(c *Config) { c.Auto, c.Mode = auto, mode }), Chosen: chosen, Voice: voice, Class: chat.Assistant}
+					p := Foresee(q)
+					q.Text = answer
+					plain := Plan(q).Speech != nil
+					q.Text = "[[tts]]" + answer
+					asked := Plan(q).Speech != nil
+					if p.Certain != (plain && mode == modeFinal) || p.Tagged != (asked && !plain) {
+						t.Errorf("%s, chosen %q, voice note %v, %s: foreseen %+v", auto, chosen, voice, mode, p)
+					}
+				}
+			}
+		}
+	}
+	for name, p := range map[string]Config{
+		"nobody can speak":       Config{Auto: Tagged}.WithDefaults(),
+		"directives are ignored": always(func(c *Config) { c.Auto, c.ModelOverrides.Enabled = Tagged, new(false) }),
+	} {
+		if p := Foresee(Request{Policy: p}); p != (Prospect{}) {
+			t.Errorf("%s: %+v", name, p)
+		}
 	}
 }

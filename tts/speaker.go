@@ -40,12 +40,19 @@ type Deps struct {
 	Engines map[Kind]Engine
 	// Convert changes the format of sound; nil, or an error = it stays as it is.
 	Convert func(ctx context.Context, data []byte, from, to Format) ([]byte, error)
-	// Summarize writes a text of at most limit characters that says the same; model "" = the agent's.
-	// nil, or an error = long texts are cut.
-	Summarize func(ctx context.Context, model, text string, limit int) (string, error)
+	// Summarize writes a shorter text that says the same. nil, or an error = long texts are cut.
+	Summarize func(ctx context.Context, s Summary) (string, error)
 	// Tried is told of every attempt: outcome is ok, failed, timeout or cancelled. nil = nobody.
 	Tried func(provider, outcome string)
 	Log   *slog.Logger
+}
+
+// Summary is a text that is to be written shorter.
+type Summary struct {
+	Agent string // whose answer it is; "" = the default agent's
+	Model string // Config.SummaryModel; "" = the agent's
+	Text  string
+	Limit int // characters
 }
 
 // Speaker turns speech into sound. It keeps nothing between calls and is safe for concurrent use.
@@ -91,7 +98,7 @@ var errOverdue = errors.New("took too long")
 // the context's cause or a *Failure; then the answer is text.
 func (s *Speaker) Speak(ctx context.Context, policy Config, what chat.Speech, target Format) (sound chat.Attachment, by string, err error) {
 	order := policy.Order(what.Provider)
-	text := s.fitting(ctx, policy, what.Text)
+	text := s.fitting(ctx, policy, what)
 	if len(order) == 0 || text == "" {
 		return chat.Attachment{}, "", ErrNobody
 	}
@@ -185,16 +192,16 @@ func (s *Speaker) finish(ctx context.Context, data []byte, target Format) chat.A
 	}
 }
 
-// fitting makes a text as short as the policy wants it.
-func (s *Speaker) fitting(ctx context.Context, policy Config, text string) string {
-	limit := policy.limit()
+// fitting makes what is said as short as the policy wants it.
+func (s *Speaker) fitting(ctx context.Context, policy Config, what chat.Speech) string {
+	text, limit := what.Text, policy.limit()
 	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
 	if policy.Summarize != nil && *policy.Summarize && s.deps.Summarize != nil {
 		call, cancel := context.WithTimeoutCause(ctx, summaryTimeout, errOverdue)
 		defer cancel()
-		summary, err := s.deps.Summarize(call, policy.SummaryModel, text, limit)
+		summary, err := s.deps.Summarize(call, Summary{Agent: what.Agent, Model: policy.SummaryModel, Text: text, Limit: limit})
 		if err == nil {
 			visible, _ := strip(summary)
 			if summary = speakable(visible); summary != "" {

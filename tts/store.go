@@ -21,16 +21,14 @@ const (
 	keepLatest     = 30 * 24 * time.Hour // what /tts latest spoke
 )
 
-// Prefs are what people chose with /tts for all conversations; zero fields = nothing.
+// Prefs are what people chose with /tts for all conversations, over the configuration (Config.WithPrefs);
+// zero fields = nothing.
 type Prefs struct {
 	Auto     string
 	Provider string
 	Limit    int // characters
 	Last     Attempt
 }
-
-// Layer is the preferences as a layer over the configuration, for Merge.
-func (p Prefs) Layer() Config { return Config{Auto: p.Auto, Provider: p.Provider, MaxLength: p.Limit} }
 
 // Attempt is how speaking ended.
 type Attempt struct {

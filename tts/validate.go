@@ -18,7 +18,7 @@ var (
 	voiceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+()-]{0,63}$`)
 )
 
-// Validate reports every wrong value, with its key.
+// Validate reports every wrong value, with its key and, where it is not plain, what to do about it.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -49,13 +49,27 @@ func (c Config) Validate() error {
 	}
 	switch p, known := c.Providers[c.Provider]; {
 	case c.Provider != "" && !known:
-		bad("provider: there is no %q in providers", c.Provider)
+		bad("provider: there is no %q: %s", c.Provider, c.remedy("add it to providers"))
 	case c.Provider != "" && !*p.Enabled:
-		bad("provider: %q is switched off", c.Provider)
+		bad("provider: %q is switched off: %s", c.Provider, c.remedy("switch it on"))
 	case c.Auto != Off && len(c.Order("")) == 0:
-		bad("provider: none is configured, so nobody can speak")
+		bad("provider: none is configured, so nobody can speak: write provider: openai, or add one to providers")
 	}
 	return errors.Join(errs...)
+}
+
+// remedy says what to do about a provider that cannot speak: this, or to choose another one. openai needs
+// no settings, so it can always be chosen.
+func (c Config) remedy(this string) string {
+	ids := c.Order("")
+	if _, known := c.Providers[string(OpenAI)]; !known {
+		ids = append(ids, string(OpenAI))
+	}
+	if len(ids) == 0 {
+		return this
+	}
+	slices.Sort(ids)
+	return this + ", or choose " + strings.Join(ids, " or ")
 }
 
 // problems are the mistakes in a complete provider.

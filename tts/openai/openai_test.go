@@ -226,9 +226,9 @@ func TestLongTextsAreSummarised(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := begin(t, func(d *tts.Deps) {
-					d.Summarize = func(_ context.Context, model, text string, limit int) (string, error) {
-						if model != "m/small" || text != long.Text || limit != 200 {
-							t.Errorf("%s is asked for %d characters", model, limit)
+					d.Summarize = func(_ context.Context, s tts.Summary) (string, error) {
+						if s != (tts.Summary{Model: "m/small", Text: long.Text, Limit: 200}) {
+							t.Errorf("%s is asked for %d characters", s.Model, s.Limit)
 						}
 						return tc.summary, tc.err
 					}

@@ -66,7 +66,7 @@ func desk(b *testing.B, o *office, c clock.Clock) (*cron.Scheduler, *cron.Store,
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := cron.New(cron.Config{}, cron.Deps{Store: store, Runner: o, Announcer: o, Owner: o, Clock: c, Log: log, Home: time.UTC, HomeNamed: true, Alone: true})
+	s, err := cron.New(cron.Config{}, cron.Deps{Store: store, Runner: o, Announcer: o, Owner: o, Clock: c, Log: log, Home: cron.Home{Zone: time.UTC, Named: true}, Alone: true})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func BenchmarkCronStart(b *testing.B) {
 		book(b, s, cron.Draft{Schedule: at.Format(time.RFC3339Nano), Message: "missed"})
 		<-time.After(time.Until(at) + 10*time.Millisecond)
 		o.expect(1)
-		next, err := cron.New(cron.Config{}, cron.Deps{Store: store, Runner: o, Announcer: o, Owner: o, Log: slog.New(slog.DiscardHandler), Home: time.UTC, Alone: true})
+		next, err := cron.New(cron.Config{}, cron.Deps{Store: store, Runner: o, Announcer: o, Owner: o, Log: slog.New(slog.DiscardHandler), Home: cron.Home{Zone: time.UTC}, Alone: true})
 		if err != nil {
 			b.Fatal(err)
 		}

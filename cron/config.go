@@ -34,8 +34,7 @@ type Config struct {
 	// Enabled switches the schedule off where it is false; jobs can still be looked at, edited and run by
 	// hand.
 	Enabled *bool `yaml:"enabled"`
-	// Timezone is the zone of new jobs without one of their own; "" = Deps.Home. A job keeps the zone it
-	// was made in.
+	// Timezone is the zone of jobs without one of their own; "" = Home.
 	Timezone string `yaml:"timezone"`
 	// MaxConcurrentRuns is how many jobs run side by side; 0 = 4.
 	MaxConcurrentRuns int `yaml:"maxConcurrentRuns"`

@@ -99,16 +99,16 @@ func TestDisabledByConfiguration(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		c := w.add("every 1h")
 		off, on := false, true
-		if err := w.s.Reload(Config{Enabled: &off}); err != nil {
+		if err := w.s.Reload(Config{Enabled: &off}, Home{Zone: time.UTC, Named: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.pass(150 * time.Minute)
-		if err := w.s.Reload(Config{Enabled: &on}); err != nil {
+		if err := w.s.Reload(Config{Enabled: &on}, Home{Zone: time.UTC, Named: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.pass(31 * time.Minute)
 		expect(t, w.log(c.ID), "01T01:00:00 schedule skipped missed", "01T03:00:00 schedule ok succeeded")
-		if err := w.s.Reload(Config{CatchUp: "perhaps"}); err == nil {
+		if err := w.s.Reload(Config{CatchUp: "perhaps"}, Home{Zone: time.UTC, Named: true}); err == nil {
 			t.Error("a bad configuration is taken")
 		}
 	})

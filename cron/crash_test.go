@@ -173,7 +173,7 @@ func TestMissedRuns(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		expect(t, w.log(stale.ID), "02T06:00:00 schedule skipped missed")
-		if job := w.get(stale.ID); job.Enabled || job.State.DisabledReason == "" {
+		if job := w.get(stale.ID); job.Enabled || job.State.DisabledReason == "" || job.State.DisabledAt.IsZero() {
 			t.Errorf("%+v", job)
 		}
 		if len(w.tales) != 1 || !strings.Contains(w.tales[0], "missed its time 2000-01-02 06:00 UTC") {

@@ -52,7 +52,10 @@ func (s *Scheduler) Add(ctx context.Context, d Draft) (Card, error) {
 	if err != nil {
 		return Card{}, err
 	}
-	job := Job{ID: s.deps.NewID(), Revision: 1, Enabled: true, Definition: def, CreatedAt: s.now(), UpdatedAt: s.now()}
+	if d.ID == "" {
+		d.ID = s.deps.NewID()
+	}
+	job := Job{ID: d.ID, Revision: 1, Enabled: true, Definition: def, CreatedAt: s.now(), UpdatedAt: s.now()}
 	sched, err := s.parse(&job, d.Schedule, d.Zone)
 	if err != nil {
 		return Card{}, err
@@ -100,7 +103,7 @@ func (j *Job) plans(sched schedule.Schedule, now time.Time) {
 	if !ok {
 		next = time.Time{}
 	}
-	j.State.NextRunAt, j.State.SlotAt = next, next
+	j.State.NextRunAt, j.State.SlotAt, j.State.planZone = next, next, planZone(*j, sched)
 }
 
 // Edit changes a job. Its next run moves only when the patch says something about the schedule. Errors

@@ -226,13 +226,15 @@ func TestTheZoneOfAJob(t *testing.T) {
 				t.Errorf("%q: %s UTC, %v", zone, got, c.Next)
 			}
 		}
-		// A job keeps the zone it was made in.
-		c := w.add("0 9 * * *")
+		// What somebody chose for the job stays, in words too; everything else follows the configuration.
+		own, words, other := w.add("0 9 * * *", func(d *Draft) { d.Zone = "Asia/Tokyo" }), w.add("every day at 9 Asia/Tokyo"), w.add("0 9 * * *")
 		w.close()
 		w.cfg.Timezone = "America/New_York"
 		w.boot()
-		if card := w.s.Card(w.get(c.ID)); card.Description != "every day at 09:00 Europe/Berlin" {
-			t.Error(card.Description)
+		for id, zone := range map[string]string{own.ID: "Asia/Tokyo", words.ID: "Asia/Tokyo", other.ID: "America/New_York"} {
+			if card := w.s.Card(w.get(id)); card.Description != "every day at 09:00 "+zone || card.Next[0].Format("15:04") != "09:00" {
+				t.Errorf("%s, %v", card.Description, card.Next)
+			}
 		}
 	})
 }

@@ -13,6 +13,9 @@ import (
 
 // Draft is a job as somebody asks for it. Only Schedule and Message are required.
 type Draft struct {
+	// ID is what the job will be called, for somebody who has to find out after a crash whether it was made:
+	// ten lower-case letters and digits that no job has. "" = a fresh one.
+	ID                          string
 	Name, Agent, CreatedBy, Tag string
 	// Schedule is what the person typed (schedule.Parse); Zone the job's own zone, "" = the configured
 	// one. Exact keeps full hours where they are.
@@ -270,16 +273,14 @@ func (p Patch) touchesPlan() bool { return p.Schedule != nil || p.Zone != nil ||
 
 // frame is what the words of a schedule are relative to (spec/chat.md §5.2).
 func (s *Scheduler) frame(tz string) (schedule.Frame, error) {
-	f := schedule.Frame{Now: s.now(), Zone: s.deps.Home, Named: s.deps.HomeNamed}
-	if f.Zone == nil {
-		f.Zone = time.Local
-	}
-	if tz = firstOf(tz, s.config().Timezone); tz != "" {
+	x := s.cfg.Load()
+	f := schedule.Frame{Now: s.now(), Zone: x.zone, Named: x.named}
+	if tz != "" {
 		zone, err := schedule.Zone(tz, s.zones.find)
 		if err != nil {
 			return f, &Invalid{"tz", err}
 		}
-		f.Zone, f.Named = zone, true
+		f.Zone, f.Named, f.Own = zone, true, true
 	}
 	return f, nil
 }

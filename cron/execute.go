@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"understudy/chat"
 )
 
 // outcome is what a Runner returned.
@@ -41,8 +43,9 @@ func (s *Scheduler) execute(ctx context.Context, e *errand) {
 	}
 	// What comes after the end of its time is not used, because a retry may say the same; what is
 	// complete when the bot shuts down is.
-	if why := causeOf(limit); out.late && (v.status != OK || why != ReasonInterrupted) {
-		out.res.Text = ""
+	// What never began needs neither.
+	if why := causeOf(limit); out.late && v.status != Skipped && (v.status != OK || why != ReasonInterrupted) {
+		out.res.Text, out.res.Media = "", nil
 		v = failed(why, out.res)
 	}
 	s.conclude(ctx, task, v)
@@ -133,8 +136,8 @@ func (s *Scheduler) recordEnd(ctx context.Context, p *page, task Task, v verdict
 	if err != nil && !gone {
 		return err
 	}
-	text := run.end(v, task.Job, now)
-	if gone && text != "" {
+	d := run.end(v, task.Job, now)
+	if gone && !d.empty() {
 		run.Completion = Unknown // what a removed job has to say is not said
 	}
 	line, err := runRow(run, row.Seq)
@@ -148,11 +151,19 @@ func (s *Scheduler) recordEnd(ctx context.Context, p *page, task Task, v verdict
 	if gone || job.State.RunID != run.ID {
 		return nil
 	}
-	return s.recordSettlement(ctx, p, job, run, text, v.result.Acted, now)
+	return s.recordSettlement(ctx, p, job, run, d, v.result.Acted, now)
 }
 
-// end fills a run with how it ended and returns the text to send, "" = none.
-func (r *Run) end(v verdict, job Job, now time.Time) string {
+// deliverable is what a run has to say. Files are sent also without words.
+type deliverable struct {
+	text  string
+	media []chat.Attachment
+}
+
+func (d deliverable) empty() bool { return d.text == "" && len(d.media) == 0 }
+
+// end fills a run with how it ended and returns what is to be sent.
+func (r *Run) end(v verdict, job Job, now time.Time) deliverable {
 	r.Status, r.Reason, r.Error, r.FinishedAt = v.status, v.reason, v.detail, now
 	r.Error = clip(r.Error, 500)
 	res := v.result
@@ -161,25 +172,31 @@ func (r *Run) end(v verdict, job Job, now time.Time) string {
 	switch {
 	case v.status == Skipped:
 		r.Completion = NoCompletion
-		return ""
+		return deliverable{}
 	case v.reason == ReasonInterrupted || v.reason == ReasonTimeout && res.Acted:
 		r.Completion = Unknown
-		return ""
+		return deliverable{}
 	case v.status != OK:
 		r.Completion = Incomplete
-		return ""
+		return deliverable{}
 	}
-	text := Deliverable(res.Text)
-	if text == "" || res.Said || job.Delivery.Mode == Quiet {
+	d := deliverable{Deliverable(res.Text), res.Media}
+	if res.Said {
+		d.text = "" // the agent has told it; its files have not been sent
+	}
+	if job.Delivery.Mode == Webhook {
+		d.media = nil // what is posted holds no files
+	}
+	if d.empty() || job.Delivery.Mode == Quiet {
 		r.Completion = Succeeded
-		return ""
+		return deliverable{}
 	}
 	r.Completion = Pending
-	return text
+	return d
 }
 
 // recordSettlement stores what a run means for its job.
-func (s *Scheduler) recordSettlement(ctx context.Context, p *page, job Job, run Run, text string, acted bool, now time.Time) error {
+func (s *Scheduler) recordSettlement(ctx context.Context, p *page, job Job, run Run, d deliverable, acted bool, now time.Time) error {
 	sched, err := s.compile(job)
 	if err != nil {
 		s.log.Error("schedule of a task cannot be read", "job", job.ID, "error", err)
@@ -208,19 +225,8 @@ func (s *Scheduler) recordSettlement(ctx context.Context, p *page, job Job, run 
 			return err
 		}
 	}
-	if text != "" {
-		letters = append(letters, resultOf(job, run, text))
+	if !d.empty() {
+		letters = append(letters, resultOf(job, run, d))
 	}
 	return putLetters(ctx, p.Queries, letters, now)
-}
-
-// home is the zone in which times are told.
-func (s *Scheduler) home(zone *time.Location) *time.Location {
-	switch {
-	case zone != nil:
-		return zone
-	case s.deps.Home != nil:
-		return s.deps.Home
-	}
-	return time.Local
 }

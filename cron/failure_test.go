@@ -63,7 +63,7 @@ func TestASingleJobIsTriedThreeTimes(t *testing.T) {
 		if a, b := w.at[1].Sub(w.at[0]), w.at[2].Sub(w.at[1]); a != 30*time.Second || b != time.Minute {
 			t.Errorf("tried again after %s and %s", a, b)
 		}
-		if job := w.get(passing.ID); job.Enabled || job.State.DisabledReason != "failed for good: the model is overloaded" {
+		if job := w.get(passing.ID); job.Enabled || job.State.DisabledReason != "failed for good: the model is overloaded" || job.State.DisabledAt.IsZero() {
 			t.Errorf("%v %q", job.Enabled, job.State.DisabledReason)
 		}
 		for _, task := range w.runs {
@@ -147,7 +147,7 @@ func TestAlertsGoWhereTheyShould(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				if err := w.s.Reload(Config{FailureAlert: x.global}); err != nil {
+				if err := w.s.Reload(Config{FailureAlert: x.global}, Home{Zone: time.UTC, Named: true}); err != nil {
 					t.Fatal(err)
 				}
 				w.add("every 1m", func(d *Draft) { d.FailureAlert, d.Quiet = x.job, x.quiet })
@@ -184,7 +184,7 @@ func TestTenFailuresSwitchAJobOff(t *testing.T) {
 		w.deaf = true
 		w.pass(72 * time.Hour)
 		job := w.get(c.ID)
-		if job.Enabled || job.State.DisabledReason != "failed 10 times in a row" || !job.State.NextRunAt.IsZero() || w.count() != 10 {
+		if job.Enabled || job.State.DisabledReason != "failed 10 times in a row" || job.State.DisabledAt.Before(job.State.LastRunAt) || !job.State.NextRunAt.IsZero() || w.count() != 10 {
 			t.Fatalf("%d runs, %+v", w.count(), job)
 		}
 		w.deaf = false // the owner is told in the end, also when alerts are off
@@ -197,7 +197,7 @@ func TestTenFailuresSwitchAJobOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.pass(2*time.Hour + time.Second)
-		if job := w.get(c.ID); w.count() != 11 || job.State.ConsecutiveErrors != 0 || job.State.DisabledReason != "" {
+		if job := w.get(c.ID); w.count() != 11 || job.State.ConsecutiveErrors != 0 || job.State.DisabledReason != "" || !job.State.DisabledAt.IsZero() {
 			t.Errorf("%d runs, %+v", w.count(), job.State)
 		}
 	})

@@ -141,6 +141,7 @@ type Definition struct {
 type State struct {
 	NextRunAt time.Time // zero = the job waits for nothing
 	SlotAt    time.Time // the slot that NextRunAt stands for; earlier when it is a retry
+	planZone  string    // as in crondb.Plan
 
 	RunningSince time.Time
 	RunID        string // of the run that is under way
@@ -160,6 +161,7 @@ type State struct {
 	ScheduleErrors         int
 	AlertedAt              time.Time
 	DisabledReason         string // why the scheduler switched the job off; "" = it did not
+	DisabledAt             time.Time
 }
 
 // Running reports whether a run is under way.

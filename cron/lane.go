@@ -102,11 +102,9 @@ func (s *Scheduler) claim(ctx context.Context, e *errand) (bool, error) {
 			return s.passOne(ctx, p, now, Step{ID: job.ID, Verb: Pass})
 		})
 	}
-	next, ok := sched.Next(now)
-	if !ok {
-		next = time.Time{}
-	}
+	next := s.after(job, sched, now)
 	before := job.State
+	zone := planZone(job, sched)
 	if job.once() {
 		job.State.Tries++
 		if job.State.Tries > 1 {
@@ -114,7 +112,7 @@ func (s *Scheduler) claim(ctx context.Context, e *errand) (bool, error) {
 		}
 	}
 	return s.settleClaim(ctx, e, job, before.SlotAt, func(ctx context.Context, q *crondb.Queries, row crondb.Job) (bool, error) {
-		return q.Claim(ctx, row, planOf(next, next))
+		return q.Claim(ctx, row, planOf(next, next, zone))
 	})
 }
 
@@ -217,15 +215,13 @@ func (s *Scheduler) takeSlot(job *Job, now time.Time) (func(context.Context, *cr
 	if err != nil {
 		return nil, &Invalid{"schedule", err}
 	}
-	next, ok := sched.Next(now)
-	if !ok {
-		next = time.Time{}
-	}
+	next := s.after(*job, sched, now)
 	if job.once() {
 		job.State.Tries++
 	}
+	zone := planZone(*job, sched)
 	return func(ctx context.Context, q *crondb.Queries, row crondb.Job) (bool, error) {
-		return q.Claim(ctx, row, planOf(next, next))
+		return q.Claim(ctx, row, planOf(next, next, zone))
 	}, nil
 }
 

@@ -25,6 +25,7 @@ type letter struct {
 	run   string
 	to    chat.Address // zero = the owner
 	text  string
+	media []chat.Attachment // of a result
 	since time.Time
 }
 
@@ -45,9 +46,11 @@ func (l letter) patience() time.Duration {
 // keyPrefix begins the keys of everything a scheduled task says.
 const keyPrefix = "cron:"
 
-// resultOf is the letter that carries a run's text.
-func resultOf(job Job, run Run, text string) letter {
-	return letter{key: keyPrefix + run.ID, kind: resultLetter, job: job.ID, run: run.ID, to: job.Delivery.To, text: clip(text, maxText)}
+// resultOf is the letter that carries what a run came to.
+func resultOf(job Job, run Run, d deliverable) letter {
+	return letter{
+		key: keyPrefix + run.ID, kind: resultLetter, job: job.ID, run: run.ID, to: job.Delivery.To, text: clip(d.text, maxText), media: d.media,
+	}
 }
 
 // toOwner tells the owner something about a job, with the command that helps.

@@ -79,9 +79,12 @@ func (s *Scheduler) window() (now, horizon int64) {
 // send makes one try at a letter and writes down what came of it.
 func (s *Scheduler) send(ctx context.Context, l letter) {
 	now, horizon := s.window()
-	waits, err := s.store.q.LetterWaits(ctx, l.key, now, horizon)
+	media, waits, err := s.store.q.LetterWaits(ctx, l.key, now, horizon)
 	if err != nil || !waits { // somebody else has just sent it
 		return
+	}
+	if err := decode(media, &l.media); err != nil {
+		s.trouble(ctx, "files of a message cannot be read", err)
 	}
 	limit, cancel := s.clock.WithTimeout(ctx, sendTime, nil)
 	defer cancel()
@@ -118,7 +121,7 @@ func (s *Scheduler) handOver(ctx context.Context, l letter) (how Arrival, ids []
 	if l.kind == ownerLetter {
 		return Arrived, nil, s.deps.Owner.Tell(ctx, l.key, l.text)
 	}
-	return s.deps.Announcer.Announce(ctx, Announcement{Key: l.key, To: l.to, Text: l.text, Alert: l.kind == alertKind, Job: l.job, Run: l.run})
+	return s.deps.Announcer.Announce(ctx, Announcement{Key: l.key, To: l.to, Text: l.text, Media: l.media, Alert: l.kind == alertKind, Job: l.job, Run: l.run})
 }
 
 // recordArrival ends a letter.
@@ -180,6 +183,8 @@ func (s *Scheduler) recordDelivered(ctx context.Context, q *crondb.Queries, job 
 
 // zoneOf is the zone in which the times of a job are told.
 func (s *Scheduler) zoneOf(job Job) *time.Location {
-	sched, _ := s.compile(job) // without a schedule it is the home zone
-	return s.home(sched.Zone())
+	if sched, err := s.compile(job); err == nil {
+		return sched.Zone()
+	}
+	return s.cfg.Load().zone
 }

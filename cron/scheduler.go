@@ -39,10 +39,8 @@ type Deps struct {
 	Log       *slog.Logger
 	// Ready is closed when the channels are connected; nothing runs before that, or a minute. nil = at once.
 	Ready <-chan struct{}
-	// Home is the zone of people and jobs that have none configured; nil = the host's. HomeNamed tells
-	// that somebody chose it (`agents.defaults.userTimezone`).
-	Home      *time.Location
-	HomeNamed bool
+	// Home is where people are; Reload changes it.
+	Home Home
 	// CheckModel tells why an agent may not use a model, or that there is none of that name; nil = all is
 	// allowed.
 	CheckModel func(agent, ref string) error
@@ -68,7 +66,7 @@ type Scheduler struct {
 	store *Store
 	clock clock.Clock
 	log   *slog.Logger
-	cfg   atomic.Pointer[Config]
+	cfg   atomic.Pointer[setup]
 	zones zoneCache
 	waker waker
 	pace  time.Duration // between two ticks
@@ -127,23 +125,29 @@ func New(cfg Config, deps Deps) (*Scheduler, error) {
 	for _, c := range deps.Chores {
 		s.chores = append(s.chores, &chore{Chore: c})
 	}
-	cfg = cfg.WithDefaults()
-	s.cfg.Store(&cfg)
+	if err := s.configure(cfg, deps.Home); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
-// Reload puts another configuration in place. One that is not valid changes nothing.
-func (s *Scheduler) Reload(cfg Config) error {
+// Reload puts another configuration in place. One that is not valid changes nothing. With another zone the
+// jobs that have none of their own are reckoned anew.
+func (s *Scheduler) Reload(cfg Config, home Home) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	cfg = cfg.WithDefaults()
-	s.cfg.Store(&cfg)
+	if err := s.configure(cfg, home); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.ticked = time.Time{} // a tick finds what is to be reckoned anew
+	s.mu.Unlock()
 	s.ring()
 	return nil
 }
 
-func (s *Scheduler) config() Config { return *s.cfg.Load() }
+func (s *Scheduler) config() Config { return s.cfg.Load().Config }
 
 func (s *Scheduler) now() time.Time { return s.clock.Now() }
 
@@ -340,11 +344,7 @@ func (s *Scheduler) stop(job string, cause error) {
 
 // compile makes the schedule of a job.
 func (s *Scheduler) compile(job Job) (schedule.Schedule, error) {
-	home := s.deps.Home
-	if home == nil {
-		home = time.Local
-	}
-	return job.Schedule.Compile(home, s.zones.find)
+	return job.Schedule.Compile(s.cfg.Load().zone, s.zones.find)
 }
 
 // zoneCache remembers zones: loading one reads a file.

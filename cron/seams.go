@@ -20,6 +20,8 @@ type Task struct {
 // Result is what came of a Task. What is known is set also beside an error.
 type Result struct {
 	Text string // the final text
+	// Media are files that go with it, also without words. A webhook is not sent any.
+	Media []chat.Attachment
 	// Requested, Model, FallbackReason: see Run. FallbackUsed tells that Model stood in.
 	Requested, Model llm.ModelRef
 	FallbackUsed     bool
@@ -70,7 +72,9 @@ type Announcement struct {
 	// Key is the same when the same thing is said again, also after a crash.
 	Key  string
 	To   chat.Address
-	Text string // Markdown
+	Text string // Markdown; may be empty beside Media
+	// Media are files that go with the text.
+	Media []chat.Attachment
 	// Alert tells that it is about operations and not the result of a job.
 	Alert bool
 	// Job and Run are what it belongs to.

@@ -96,7 +96,7 @@ func (o *settlement) once(job Job, run Run, acted bool, now time.Time) {
 		o.state.NextRunAt, o.state.SlotAt = now.Add(ladder(job.State.Tries)), run.ScheduledAt
 	case run.Trigger != ByHand:
 		o.enabled = false
-		o.state.DisabledReason = fmt.Sprintf("failed for good: %s", run.Reason.Text())
+		o.state.DisabledReason, o.state.DisabledAt = fmt.Sprintf("failed for good: %s", run.Reason.Text()), now
 	}
 }
 
@@ -108,13 +108,13 @@ func (o *settlement) recurring(job Job, run Run, s schedule.Schedule, now time.T
 	if n := o.state.ConsecutiveErrors; n >= maxErrors {
 		o.enabled = false
 		o.state.NextRunAt, o.state.SlotAt = time.Time{}, time.Time{}
-		o.state.DisabledReason = fmt.Sprintf("failed %d times in a row", n)
+		o.state.DisabledReason, o.state.DisabledAt = fmt.Sprintf("failed %d times in a row", n), now
 		o.letters = append(o.letters, toOwner(job, run, fmt.Sprintf("was switched off: it failed %d times in a row, the last time because %s", n, run.Reason.Text()), "enable"))
 		return
 	}
 	next, ok := delayed(s, now.Add(ladder(o.state.ConsecutiveErrors)))
 	if ok && next.After(o.state.NextRunAt) {
-		o.state.NextRunAt, o.state.SlotAt = next, next
+		o.state.NextRunAt, o.state.SlotAt, o.state.planZone = next, next, planZone(job, s)
 	}
 }
 
@@ -190,10 +190,6 @@ const (
 	tokenOK     = "HEARTBEAT_OK"
 	tokenSilent = "NO_REPLY"
 )
-
-// Contract is what a turn that nobody watches is told beside its task (spec/chat.md §5.5).
-const Contract = "This is a scheduled task. Nobody is watching and nobody can answer questions: decide for yourself where something is unclear. " +
-	"Your final message is the result, and it is delivered as it is. If there is nothing to report, answer with " + tokenOK + " and nothing else."
 
 // Deliverable returns what is to be sent of a final text; "" when the agent said that there is nothing
 // to say. A token beside other text is only taken away.

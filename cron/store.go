@@ -150,30 +150,30 @@ func rowOf(j Job) (crondb.Job, error) {
 	}
 	return crondb.Job{
 		ID: j.ID, Definition: string(definition), Revision: j.Revision, Enabled: j.Enabled, Once: j.once(),
-		CreatedAt: ms(j.CreatedAt), UpdatedAt: ms(j.UpdatedAt), Plan: planOf(s.NextRunAt, s.SlotAt),
+		CreatedAt: ms(j.CreatedAt), UpdatedAt: ms(j.UpdatedAt), Plan: planOf(s.NextRunAt, s.SlotAt, s.planZone),
 		RunID: s.RunID, RunningSince: ms(s.RunningSince), Runs: s.Runs,
 		Past: crondb.Past{
 			Tries: s.Tries, LastSlotAt: ms(s.LastSlotAt), LastRunAt: ms(s.LastRunAt), LastStatus: string(s.LastStatus),
 			LastCompletion: string(s.LastCompletion), LastError: s.LastError, LastModel: model, LastFallback: s.LastFallback,
 			Errors: s.ConsecutiveErrors, Skips: s.ConsecutiveSkips, Undelivered: s.ConsecutiveUndelivered, ScheduleErrors: s.ScheduleErrors,
-			AlertedAt: ms(s.AlertedAt), DisabledReason: s.DisabledReason,
+			AlertedAt: ms(s.AlertedAt), DisabledReason: s.DisabledReason, DisabledAt: ms(s.DisabledAt),
 		},
 	}, nil
 }
 
-func planOf(next, slot time.Time) crondb.Plan {
-	return crondb.Plan{NextRunAt: ms(next), SlotAt: ms(slot)}
+func planOf(next, slot time.Time, zone string) crondb.Plan {
+	return crondb.Plan{NextRunAt: ms(next), SlotAt: ms(slot), Zone: zone}
 }
 
 func jobOf(r crondb.Job) (Job, error) {
 	j := Job{
 		ID: r.ID, Revision: r.Revision, Enabled: r.Enabled, CreatedAt: at(r.CreatedAt), UpdatedAt: at(r.UpdatedAt),
 		State: State{
-			NextRunAt: at(r.NextRunAt), SlotAt: at(r.SlotAt), RunningSince: at(r.RunningSince), RunID: r.RunID, Runs: r.Runs,
+			NextRunAt: at(r.NextRunAt), SlotAt: at(r.SlotAt), planZone: r.Zone, RunningSince: at(r.RunningSince), RunID: r.RunID, Runs: r.Runs,
 			Tries: r.Tries, LastSlotAt: at(r.LastSlotAt), LastRunAt: at(r.LastRunAt), LastStatus: Status(r.LastStatus),
 			LastCompletion: Completion(r.LastCompletion), LastError: r.LastError, LastModel: modelOf(r.LastModel), LastFallback: r.LastFallback,
 			ConsecutiveErrors: r.Errors, ConsecutiveSkips: r.Skips, ConsecutiveUndelivered: r.Undelivered, ScheduleErrors: r.ScheduleErrors,
-			AlertedAt: at(r.AlertedAt), DisabledReason: r.DisabledReason,
+			AlertedAt: at(r.AlertedAt), DisabledReason: r.DisabledReason, DisabledAt: at(r.DisabledAt),
 		},
 	}
 	if err := json.Unmarshal([]byte(r.Definition), &j.Definition); err != nil {
@@ -248,7 +248,15 @@ func letterRow(l letter) (crondb.Letter, error) {
 	if err != nil {
 		return crondb.Letter{}, fmt.Errorf("encoding a message: %w", err)
 	}
-	return crondb.Letter{Key: l.key, Kind: string(l.kind), JobID: l.job, RunID: l.run, To: string(to), Text: l.text, CreatedAt: ms(l.since)}, nil
+	media := ""
+	if len(l.media) > 0 {
+		if media, err = encode(l.media); err != nil {
+			return crondb.Letter{}, err
+		}
+	}
+	return crondb.Letter{
+		Key: l.key, Kind: string(l.kind), JobID: l.job, RunID: l.run, To: string(to), Text: l.text, Media: media, CreatedAt: ms(l.since),
+	}, nil
 }
 
 func letterOf(r crondb.Letter) (letter, error) {

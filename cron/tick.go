@@ -15,6 +15,9 @@ func (s *Scheduler) tick(ctx context.Context, now time.Time) {
 	s.mu.Lock()
 	s.dirty, s.rang = map[string]bool{}, false
 	s.mu.Unlock()
+	if err := s.follow(ctx, now); err != nil {
+		s.trouble(ctx, "tasks cannot follow the time zone", err)
+	}
 	rows, err := s.store.q.Waiting(ctx, "")
 	if err != nil {
 		s.trouble(ctx, "tasks cannot be read", err)
@@ -193,10 +196,8 @@ func (s *Scheduler) passOne(ctx context.Context, p *page, now time.Time, step St
 		return s.broken(ctx, p, job, now)
 	}
 	old := job
-	next, ok := sched.Next(now)
-	if !ok {
-		next = time.Time{}
-	}
+	next := s.after(job, sched, now)
+	job.State.planZone = planZone(job, sched)
 	run := Run{
 		ID: runID(job), JobID: job.ID, JobName: job.Name, Trigger: OnSchedule, ScheduledAt: job.State.SlotAt, StartedAt: now, FinishedAt: now,
 		Status: Skipped, Reason: ReasonMissed,
@@ -207,7 +208,7 @@ func (s *Scheduler) passOne(ctx context.Context, p *page, now time.Time, step St
 		run.Reason = ReasonStillRunning
 		job.State.ConsecutiveSkips++
 	case GiveUp:
-		job.Enabled, job.State.DisabledReason = false, "missed: "+ReasonMissed.Text()
+		job.Enabled, job.State.DisabledReason, job.State.DisabledAt = false, "missed: "+ReasonMissed.Text(), now
 		letters = append(letters, toOwner(job, run, "missed its time "+job.State.SlotAt.In(sched.Zone()).Format("2006-01-02 15:04 MST")+" because nobody was there to run it", "run"))
 	}
 	run.Error = run.Reason.Text()
@@ -241,7 +242,7 @@ func (s *Scheduler) record(ctx context.Context, p *page, old, job Job, run Run, 
 	if err != nil {
 		return err
 	}
-	if ok, err := p.Advance(ctx, row, planOf(next, next)); err != nil || !ok {
+	if ok, err := p.Advance(ctx, row, planOf(next, next, job.State.planZone)); err != nil || !ok {
 		return err
 	}
 	line, err := runRow(run, job.State.Runs+1)
@@ -261,7 +262,7 @@ func (s *Scheduler) advance(ctx context.Context, p *page, old, job Job, next tim
 	if err != nil {
 		return err
 	}
-	_, err = p.Advance(ctx, row, planOf(next, next))
+	_, err = p.Advance(ctx, row, planOf(next, next, job.State.planZone))
 	return err
 }
 
@@ -277,6 +278,7 @@ func advanced(old, job Job) (crondb.Job, error) {
 func (s *Scheduler) broken(ctx context.Context, p *page, job Job, now time.Time) error {
 	old := job
 	job.State.ScheduleErrors++
+	job.State.planZone = ""
 	n := job.State.ScheduleErrors
 	s.log.Error("schedule of a task cannot be read", "job", job.ID, "times", n)
 	run := Run{
@@ -287,7 +289,7 @@ func (s *Scheduler) broken(ctx context.Context, p *page, job Job, now time.Time)
 	next := now.Add(ladder(n))
 	var letters []letter
 	if n >= maxScheduleErrors {
-		next, job.Enabled, job.State.DisabledReason = time.Time{}, false, ReasonSchedule.Text()
+		next, job.Enabled, job.State.DisabledReason, job.State.DisabledAt = time.Time{}, false, ReasonSchedule.Text(), now
 		letters = append(letters, toOwner(job, run, "was switched off: "+ReasonSchedule.Text(), "edit"))
 	}
 	return s.record(ctx, p, old, job, run, next, letters)

@@ -166,7 +166,7 @@ func (w *world) make() (*Scheduler, func()) {
 	}
 	db := w.db
 	deps := Deps{
-		Store: w.store, Runner: w.people, Announcer: w.people, Owner: w.people, Log: slog.New(slog.DiscardHandler), Home: time.UTC, HomeNamed: true, Alone: true,
+		Store: w.store, Runner: w.people, Announcer: w.people, Owner: w.people, Log: slog.New(slog.DiscardHandler), Home: Home{Zone: time.UTC, Named: true}, Alone: true,
 		NewID: func() string { w.ids++; return fmt.Sprintf("job%03d", w.ids) },
 	}
 	if w.deps != nil {

@@ -51,6 +51,9 @@ type PulseDeps struct {
 	Resting func(ctx context.Context, agent string, s Settings) bool
 	// Spent reports whether the budget for background work is used up.
 	Spent func(ctx context.Context) bool
+	// Renewed returns when the session that events are for began anew last; zero = never. What was to be
+	// noticed before that is forgotten (spec/chat.md §1.3).
+	Renewed func(ctx context.Context, agent string) (time.Time, error)
 	// Turn runs one heartbeat and returns soon after ctx ends. Its error is a fault of ours.
 	Turn func(ctx context.Context, t Turn) (Result, error)
 	// Say puts what was found into safe hands, once for each key.
@@ -214,7 +217,7 @@ func (p *Pulse) plan(ctx context.Context, a Agent, now time.Time) {
 	p.store(ctx, a.ID, func(r *Record) { r.Next = next })
 }
 
-// resume says what an earlier process found and did not get to say.
+// resume says what was found before and could not be said then.
 func (p *Pulse) resume(ctx context.Context, agent string, r Record) {
 	if r.Letter == nil {
 		return
@@ -270,6 +273,7 @@ func (p *Pulse) Close(ctx context.Context) error {
 // Notice keeps an event for an agent's next heartbeat, and with now begins one as soon as the session is
 // free, also where heartbeats are off.
 func (p *Pulse) Notice(ctx context.Context, agent string, e Event, now bool) error {
+	e.At = p.deps.Clock.Now()
 	if err := p.deps.Store.AddEvent(ctx, agent, e); err != nil || !now {
 		return err
 	}

@@ -33,6 +33,8 @@ type heart struct {
 	told     []string
 	busy     Load
 	deaf     error // what saying fails with
+	media    []chat.Attachment
+	renewed  time.Time
 	work     func(ctx context.Context, t Turn) (Result, error)
 	stop     context.CancelFunc
 	ended    chan struct{}
@@ -76,6 +78,11 @@ func (h *heart) boot() {
 		},
 		Resting: func(context.Context, string, Settings) bool { return false },
 		Spent:   func(context.Context) bool { return false },
+		Renewed: func(context.Context, string) (time.Time, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.renewed, nil
+		},
 		Turn: func(ctx context.Context, t Turn) (Result, error) {
 			h.mu.Lock()
 			h.turns = append(h.turns, t)
@@ -94,6 +101,7 @@ func (h *heart) boot() {
 			}
 			if _, again := h.said[l.Key]; !again {
 				h.order = append(h.order, l.Text)
+				h.media = append(h.media, l.Media...)
 			}
 			h.said[l.Key] = l.Text
 			return nil

@@ -49,9 +49,11 @@ func (r Report) Text() string {
 
 // Letter is what a heartbeat found, until it is in safe hands.
 type Letter struct {
-	Key  string       `json:"key"`
-	To   chat.Address `json:"to"`
-	Text string       `json:"text"`
+	Key   string            `json:"key"`
+	Agent string            `json:"agent,omitempty"`
+	To    chat.Address      `json:"to"`
+	Text  string            `json:"text"` // may be empty beside Media
+	Media []chat.Attachment `json:"media,omitempty"`
 }
 
 // Turn is one heartbeat for whoever runs turns.
@@ -68,7 +70,8 @@ type Turn struct {
 // Result is what came of a Turn.
 type Result struct {
 	Outcome Outcome // OK, Alert, Failed; Skipped with WhyBusy when it gave way to people
-	Text    string  // what was found
+	Text    string  // what was found; may be empty beside Media
+	Media   []chat.Attachment
 	Reason  llm.Reason
 	Detail  string
 	// Requested and Model as in Report.

@@ -152,7 +152,7 @@ func (s *Store) SetScratch(ctx context.Context, agent string, text *string) erro
 // Event is something that an agent is to notice.
 type Event struct {
 	ID, Text string
-	At       time.Time
+	At       time.Time // when it began to wait
 }
 
 // AddEvent keeps an event for an agent's next heartbeat; a second one of the same id changes nothing.
@@ -169,7 +169,14 @@ func (s *Store) AddEvent(ctx context.Context, agent string, e Event) error {
 }
 
 // Events returns the oldest events that wait for an agent, at most as many as one heartbeat takes along.
-func (s *Store) Events(ctx context.Context, agent string) ([]Event, error) {
+// Those from before a moment are forgotten; zero = none.
+func (s *Store) Events(ctx context.Context, agent string, before time.Time) ([]Event, error) {
+	if !before.IsZero() {
+		_, err := s.db.Writes().ExecContext(ctx, `DELETE FROM heartbeat_events WHERE agent_id = ? AND at < ?`, agent, before.UnixMilli())
+		if err != nil {
+			return nil, fmt.Errorf("forgetting the events of %s: %w", agent, err)
+		}
+	}
 	rows, err := s.db.Reads().QueryContext(ctx, `SELECT id, text, at FROM heartbeat_events WHERE agent_id = ? ORDER BY at, id LIMIT ?`, agent, maxEvents)
 	if err != nil {
 		return nil, fmt.Errorf("reading the events of %s: %w", agent, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"understudy/chat"
 	"understudy/llm"
 )
 
@@ -23,13 +24,23 @@ const maxExcerpt = 2 << 10
 // tick decides whether a heartbeat happens, runs it, and writes down what came of it.
 func (p *Pulse) tick(ctx context.Context, a Agent, trigger string) Report {
 	report := Report{At: p.deps.Clock.Now(), Trigger: trigger}
-	m, events, err := p.moment(ctx, a, trigger)
+	r, err := p.deps.Store.Load(ctx, a.ID)
+	var m Moment
+	var events []Event
+	if err == nil {
+		p.resume(ctx, a.ID, r) // what is found now must not take the place of what could not be said
+		m, events, err = p.moment(ctx, a, trigger, r)
+	}
 	if err != nil {
 		p.deps.Log.WarnContext(ctx, "heartbeat_not_read", "agent", a.ID, "error", err.Error())
 		report.Outcome, report.Reason, report.Detail = Failed, llm.ReasonInternal, "the store cannot be read"
 		return report
 	}
 	report.To = m.To
+	if trigger == byEvent && !m.Pending {
+		p.noticed(a.ID) // somebody else has noticed it, or it went with its session
+		return report
+	}
 	if report.Why = Decide(m); report.Why != "" {
 		return p.skipped(ctx, a, report)
 	}
@@ -38,18 +49,18 @@ func (p *Pulse) tick(ctx context.Context, a Agent, trigger string) Report {
 }
 
 // moment gathers what decides.
-func (p *Pulse) moment(ctx context.Context, a Agent, trigger string) (m Moment, events []Event, err error) {
-	r, err := p.deps.Store.Load(ctx, a.ID)
-	if err != nil {
-		return m, nil, err
-	}
+func (p *Pulse) moment(ctx context.Context, a Agent, trigger string, r Record) (m Moment, events []Event, err error) {
 	m = Moment{
 		Now: p.deps.Clock.Now(), Settings: a.Settings, Manual: trigger == byHand, Event: trigger == byEvent, LastRun: r.LastRun,
 	}
 	if m.Scratch, _, m.HasScratch, err = p.deps.Store.Scratch(ctx, a.ID); err != nil {
 		return m, nil, err
 	}
-	if events, err = p.deps.Store.Events(ctx, a.ID); err != nil {
+	renewed, err := p.deps.Renewed(ctx, a.ID)
+	if err != nil {
+		return m, nil, err
+	}
+	if events, err = p.deps.Store.Events(ctx, a.ID, renewed); err != nil {
 		return m, nil, err
 	}
 	m.Pending = len(events) > 0
@@ -150,18 +161,16 @@ const (
 // conclude writes down how a heartbeat went together with what is to be said of it, and says that.
 func (p *Pulse) conclude(ctx context.Context, a Agent, m Moment, res Result, report Report) Report {
 	show := a.Settings.Shows(m.To.Channel)
-	text := ""
+	text, media := "", []chat.Attachment(nil)
 	switch {
+	case a.Settings.Target == TargetNone:
 	case res.Outcome == Alert && show.Alerts:
-		text = res.Text
+		text, media = res.Text, res.Media
 	case res.Outcome == OK && show.OK:
 		text = textOK
 	}
 	if res.Outcome == Alert {
 		report.Excerpt = clip(res.Text, maxExcerpt)
-	}
-	if a.Settings.Target == TargetNone {
-		text = ""
 	}
 	alarm := false
 	r := p.store(ctx, a.ID, func(r *Record) {
@@ -173,13 +182,13 @@ func (p *Pulse) conclude(ctx context.Context, a Agent, m Moment, res Result, rep
 			return
 		}
 		r.Failures, r.Told = 0, false
-		if text == "" {
+		if text == "" && len(media) == 0 {
 			return
 		}
-		r.Letter = &Letter{Key: report.ID, To: m.To, Text: text}
+		r.Letter = &Letter{Key: report.ID, Agent: a.ID, To: m.To, Text: text, Media: media}
 		if res.Outcome == Alert && a.Settings.Implied && !r.Explained {
 			r.Explained = true
-			r.Letter.Text += "\n\n" + textExplain
+			r.Letter.Text = strings.TrimSpace(r.Letter.Text + "\n\n" + textExplain)
 		}
 	})
 	p.count(report)

@@ -19,6 +19,9 @@ type Frame struct {
 	// Named tells that somebody chose Zone, for the job or in the configuration. A date without an
 	// offset is otherwise UTC: the zone of a server says nothing about its users.
 	Named bool
+	// Own tells that Zone was chosen for this schedule alone. Only then it is stored with it; any other
+	// schedule lives in the zone that Compile is given.
+	Own bool
 }
 
 // Parse reads what people type:
@@ -109,9 +112,10 @@ func read(text string, f *Frame) (Spec, error) {
 	return dayAndTime(newWords(low), text, f)
 }
 
-// tz is how the frame's zone is stored: "" for the host's own, which has no name.
+// tz is how the frame's zone is stored: "" where the schedule has none of its own, and for the host's,
+// which has no name.
 func (f *Frame) tz() string {
-	if name := f.Zone.String(); name != "Local" {
+	if name := f.Zone.String(); f.Own && name != "Local" {
 		return name
 	}
 	return ""
@@ -127,7 +131,7 @@ func (f *Frame) takeZone(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f.Zone, f.Named = zone, true
+	f.Zone, f.Named, f.Own = zone, true, true
 	return strings.ToLower(rest), nil
 }
 

@@ -128,12 +128,12 @@ func TestASingleTimeAtAChangeOfClocks(t *testing.T) {
 
 func TestTheZoneIsStored(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
-	s, err := schedule.Parse("every day at 9", schedule.Frame{Now: thursday, Zone: berlin})
+	s, err := schedule.Parse("every day at 9", schedule.Frame{Now: thursday, Zone: berlin, Own: true})
 	if err != nil || s.Spec().TZ != "Europe/Berlin" {
 		t.Errorf("%+v, %v", s.Spec(), err)
 	}
 	// The host's own zone has no name that another host would understand.
-	s, err = schedule.Parse("every day at 9", schedule.Frame{Now: thursday, Zone: time.Local})
+	s, err = schedule.Parse("every day at 9", schedule.Frame{Now: thursday, Zone: time.Local, Own: true})
 	if err != nil || s.Spec().TZ != "" {
 		t.Errorf("%+v, %v", s.Spec(), err)
 	}

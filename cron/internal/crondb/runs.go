@@ -1,6 +1,10 @@
 package crondb
 
-import "context"
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
 
 // Run is a row of cron_runs.
 type Run struct {
@@ -91,14 +95,15 @@ type Letter struct {
 	RunID     string
 	To        string
 	Text      string
+	Media     string // not read by Letters
 	CreatedAt int64
 }
 
 // PutLetter stores what is to be said, once for a key.
 func (q *Queries) PutLetter(ctx context.Context, l Letter) error {
-	_, err := q.w.ExecContext(ctx, `INSERT INTO cron_letters (idem_key, kind, job_id, run_id, to_json, text, created_at, next_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (idem_key) DO NOTHING`, l.Key, l.Kind, l.JobID, l.RunID, l.To, l.Text, l.CreatedAt, l.CreatedAt)
+	_, err := q.w.ExecContext(ctx, `INSERT INTO cron_letters (idem_key, kind, job_id, run_id, to_json, text, media_json, created_at, next_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (idem_key) DO NOTHING`, l.Key, l.Kind, l.JobID, l.RunID, l.To, l.Text, l.Media, l.CreatedAt, l.CreatedAt)
 	return err
 }
 
@@ -112,11 +117,13 @@ func (q *Queries) Letters(ctx context.Context, now, horizon int64, limit int) ([
 	})
 }
 
-// LetterWaits reports whether a letter is one of those still.
-func (q *Queries) LetterWaits(ctx context.Context, key string, now, horizon int64) (bool, error) {
-	var n int
-	err := q.r.QueryRowContext(ctx, `SELECT count(*) FROM cron_letters WHERE idem_key = ? AND (next_at <= ? OR next_at > ?)`, key, now, horizon).Scan(&n)
-	return n > 0, err
+// LetterWaits reports whether a letter is one of those still, and returns its files.
+func (q *Queries) LetterWaits(ctx context.Context, key string, now, horizon int64) (media string, waits bool, err error) {
+	err = q.r.QueryRowContext(ctx, `SELECT media_json FROM cron_letters WHERE idem_key = ? AND (next_at <= ? OR next_at > ?)`, key, now, horizon).Scan(&media)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	return media, err == nil, err
 }
 
 // Postpone sets when a letter is tried again.

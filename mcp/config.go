@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"understudy/internal/secret"
+	"understudy/internal/wildcard"
 )
 
 // Defaults and bounds of a server's settings.
@@ -51,8 +51,9 @@ type Server struct {
 	Groups   bool     `yaml:"groups,omitempty"`
 }
 
-// Filter chooses among a server's tools by name; * stands for anything. A tool is offered if Allow is
-// empty or matches, and Deny does not. One that Approve matches runs only after a person said yes.
+// Filter chooses among a server's tools by name; * stands for anything, slashes included, and every other
+// character for itself. A tool is offered if Allow is empty or matches, and Deny does not. One that Approve
+// matches runs only after a person said yes. The server chooses the names.
 type Filter struct {
 	Allow   []string `yaml:"allow,omitempty"`
 	Deny    []string `yaml:"deny,omitempty"`
@@ -65,10 +66,7 @@ func (f Filter) offers(tool string) bool {
 }
 
 func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, err := path.Match(p, name)
-		return ok && err == nil
-	})
+	return slices.ContainsFunc(patterns, func(p string) bool { return wildcard.Match(p, name) })
 }
 
 // WithDefaults fills what is not set.
@@ -144,13 +142,17 @@ func (s Server) problems() (errs []error) {
 	}
 	for list, patterns := range map[string][]string{"allow": s.Tools.Allow, "deny": s.Tools.Deny, "approve": s.Tools.Approve} {
 		for _, p := range patterns {
-			if _, err := path.Match(p, ""); err != nil {
+			if p == "" || strings.ContainsAny(p, notInPatterns) {
 				bad("tools.%s: %q is not a pattern; use names and *", list, p)
 			}
 		}
 	}
 	return errs
 }
+
+// notInPatterns are signs that mean something in other kinds of patterns. Read as themselves they would
+// match nothing, so that what was meant to be denied would be allowed.
+const notInPatterns = `?[]{}\`
 
 // enabled reports whether the server is to run.
 func (s Server) enabled() bool { return s.Enabled == nil || *s.Enabled }

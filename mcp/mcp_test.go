@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,11 +46,16 @@ func TestAServerOverItsStandardInput(t *testing.T) {
 	for _, c := range []struct{ tool, input, want string }{
 		{"echo", `{"text":"hi"}`, "hi"},
 		{"echo", ``, "<nil>"},
-		{"mixed", `{}`, "text\n[image: image/png, 3 bytes, not shown]\n[audio: audio/wav, 3 bytes, not played]\n[resource: n file:///x]\ninside\n[resource: file:///z, 4 bytes, not shown]"},
+		{"mixed", `{}`, "text\n[image: image/png, 3 bytes]\n[audio: audio/wav, 3 bytes]\n[image: image/png, 7 bytes]\n[resource: n file:///x]\ninside\n[resource: file:///z, 4 bytes]"},
 	} {
 		if got, err := call(t, s, "box__"+c.tool, c.input); err != nil || got.Text != c.want || got.IsError {
 			t.Errorf("%s: %+v, %v", c.tool, got, err)
 		}
+	}
+	got, err := call(t, s, "box__mixed", `{}`)
+	want := []File{{"picture.png", "image/png", []byte("png")}, {"sound.wav", "audio/wav", []byte("wav")}, {"z", "application/octet-stream", []byte("blob")}}
+	if err != nil || !reflect.DeepEqual(got.Files, want) {
+		t.Errorf("files %+v, %v", got.Files, err)
 	}
 	if got, err := call(t, s, "box__fail", `{}`); err != nil || !got.IsError || got.Text != "no such thing" {
 		t.Errorf("%+v, %v", got, err)
@@ -57,7 +63,7 @@ func TestAServerOverItsStandardInput(t *testing.T) {
 	if got, err := call(t, s, "box__refuse", `{}`); err != nil || !got.IsError || !strings.Contains(got.Text, "not today") {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err := call(t, s, "box__env", `{}`)
+	got, err = call(t, s, "box__env", `{}`)
 	if err != nil || !strings.Contains(got.Text, "GREETING=hello") || strings.Contains(got.Text, "a key of the bot") {
 		t.Errorf("its environment is\n%s\n%v", got.Text, err)
 	}
@@ -261,6 +267,70 @@ func TestWhoMayUseWhat(t *testing.T) {
 	}
 }
 
+// A server chooses the names of its tools: nothing in one may get it past what the operator wrote.
+func TestPatternsHoldWhateverAToolIsCalled(t *testing.T) {
+	asks, denies, wants := local("tools"), local("tools"), local("tools")
+	asks.Tools = Filter{Allow: []string{"echo", "files/write"}, Approve: []string{"*"}}
+	denies.Tools = Filter{Allow: []string{"e*", "f*"}, Deny: []string{"files*", "f*"}}
+	wants.Tools = Filter{Allow: []string{"*write"}}
+	s := start(t, Config{Servers: map[string]Server{"asks": asks, "denies": denies, "wants": wants}}, Deps{})
+	until(t, "all servers are ready", func() bool {
+		st := s.Status()
+		return len(st) == 3 && !slices.ContainsFunc(st, func(x Status) bool { return x.State != Ready })
+	})
+	slash := publicName("asks", "files/write")
+	tools := s.Tools("main", "web", false)
+	want := []string{"asks__echo", slash, "denies__echo", "denies__env", publicName("wants", "files/write")}
+	if got := names(tools); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, x := range tools {
+		if x.Approve != (x.Server == "asks") {
+			t.Errorf("%s: approve %v", x.Name, x.Approve)
+		}
+	}
+}
+
+func TestAllServersShareOneBound(t *testing.T) {
+	crowd := func() *sdk.Server {
+		s := sdk.NewServer(&sdk.Implementation{Name: "crowd", Version: "1"}, nil)
+		for i := range 70 {
+			s.AddTool(&sdk.Tool{Name: "tool" + strconv.Itoa(i), InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+		}
+		return s
+	}
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return crowd() }, nil))
+	t.Cleanup(web.Close)
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(transport.CloseIdleConnections)
+	var log strings.Builder
+	many := Server{URL: web.URL, TimeoutSeconds: 20}
+	s := start(t, Config{Servers: map[string]Server{"first": many, "second": many}},
+		Deps{Transport: transport, Log: slog.New(slog.NewTextHandler(&locked{w: &log}, nil))})
+	until(t, "both are ready", func() bool {
+		st := s.Status()
+		return len(st) == 2 && st[0].State == Ready && st[1].State == Ready
+	})
+	for range 3 {
+		list := s.Tools("main", "web", false)
+		if len(list) != mostTools || list[69].Server != "first" || list[70].Server != "second" {
+			t.Errorf("%d tools: %q", len(list), names(list))
+		}
+	}
+	if st := s.Status(); st[0].LeftOut || !st[1].LeftOut {
+		t.Errorf("%+v", st)
+	}
+	if n := strings.Count(log.String(), "tools left out"); n != 1 || !strings.Contains(log.String(), "server=second") {
+		t.Errorf("the log tells it %d times: %s", n, log.String())
+	}
+	if err := s.Reload(Config{Servers: map[string]Server{"second": many}}); err != nil {
+		t.Fatal(err)
+	}
+	if n, st := len(s.Tools("main", "web", false)), s.Status(); n != 70 || st[0].LeftOut {
+		t.Errorf("with room for all of them: %d, %+v", n, st)
+	}
+}
+
 func TestAReloadRestartsOnlyWhatChanged(t *testing.T) {
 	s := start(t, Config{Servers: map[string]Server{"a": local("tools"), "b": local("tools")}}, Deps{})
 	waitFor(t, s)
@@ -305,6 +375,8 @@ func TestConfigProblemsSayWhere(t *testing.T) {
 		"servers.x.timeoutSeconds: must":   {Command: "a", TimeoutSeconds: -1},
 		"servers.x.maxOutputBytes: must":   {Command: "a", MaxOutputBytes: 7},
 		"servers.x.tools.allow: \"[\" is ": {Command: "a", Tools: Filter{Allow: []string{"["}}},
+		"servers.x.tools.deny: \"rm?\" is": {Command: "a", Tools: Filter{Deny: []string{"rm?"}}},
+		"servers.x.tools.approve: \"\" is": {Command: "a", Tools: Filter{Approve: []string{""}}},
 	} {
 		err := Config{Servers: map[string]Server{"x": srv}}.Validate()
 		if err == nil || !strings.Contains(err.Error(), want) {

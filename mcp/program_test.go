@@ -92,11 +92,15 @@ func toolServer() *sdk.Server {
 		add("grown", "Is new.", func(context.Context, map[string]any) (*sdk.CallToolResult, error) { return says("new"), nil })
 		return says("ok"), nil
 	})
+	add("files/write", "Has a slash in its name.", func(context.Context, map[string]any) (*sdk.CallToolResult, error) {
+		return says("written"), nil
+	})
 	add("mixed", "Answers with everything.", func(context.Context, map[string]any) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{
 			&sdk.TextContent{Text: "text"},
 			&sdk.ImageContent{MIMEType: "image/png", Data: []byte("png")},
 			&sdk.AudioContent{MIMEType: "audio/wav", Data: []byte("wav")},
+			&sdk.ImageContent{MIMEType: "image/png", Data: []byte("private"), Annotations: &sdk.Annotations{Audience: []sdk.Role{"assistant"}}},
 			&sdk.ResourceLink{Name: "n", URI: "file:///x"},
 			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///y", Text: "inside"}},
 			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///z", Blob: []byte("blob")}},

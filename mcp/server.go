@@ -37,6 +37,8 @@ type Status struct {
 	State   State
 	Problem string // of the last attempt; "" = none
 	Tools   int
+	// LeftOut tells that there was no room for some of its tools (see Servers.Tools).
+	LeftOut bool
 }
 
 // server is one configured server. Its goroutine, run, owns the connection.
@@ -56,6 +58,7 @@ type server struct {
 	state   State
 	problem string
 	tools   []Tool
+	leftOut bool
 	session *sdk.ClientSession
 	ready   chan struct{} // closed while there is a session
 }
@@ -200,7 +203,7 @@ func (s *server) connect(ctx context.Context, t sdk.Transport) (*sdk.ClientSessi
 // list learns what the server offers.
 func (s *server) list(ctx context.Context, session *sdk.ClientSession) error {
 	var tools []Tool
-	names := map[string]bool{}
+	names, tooMany := map[string]bool{}, false
 	for t, err := range session.Tools(ctx, nil) {
 		if err != nil {
 			return fmt.Errorf("listing its tools: %w", err)
@@ -208,8 +211,7 @@ func (s *server) list(ctx context.Context, session *sdk.ClientSession) error {
 		if !s.cfg.Tools.offers(t.Name) || names[t.Name] {
 			continue
 		}
-		if len(tools) == mostTools {
-			s.log.Warn("tools left out", "reason", "too many")
+		if tooMany = len(tools) == mostTools; tooMany {
 			break
 		}
 		raw, err := schema(t.InputSchema)
@@ -222,8 +224,19 @@ func (s *server) list(ctx context.Context, session *sdk.ClientSession) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tools = tools
+	s.tools, s.leftOut = tools, false
+	if tooMany {
+		s.leaveOut()
+	}
 	return nil
+}
+
+// leaveOut notes that not all tools are offered, and logs it once; s.mu is held.
+func (s *server) leaveOut() {
+	if !s.leftOut {
+		s.leftOut = true
+		s.log.Warn("tools left out", "reason", "all servers together have more than a request may hold", "most", mostTools)
+	}
 }
 
 func (s *server) tool(t *sdk.Tool, raw json.RawMessage) Tool {
@@ -255,13 +268,24 @@ func (s *server) gone(session *sdk.ClientSession) {
 func (s *server) status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Status{Name: s.name, State: s.state, Problem: s.problem, Tools: len(s.tools)}
+	return Status{Name: s.name, State: s.state, Problem: s.problem, Tools: len(s.tools), LeftOut: s.leftOut}
 }
 
-func (s *server) offered() []Tool {
+// offered returns the first of the tools, at most so many.
+func (s *server) offered(most int) []Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tools
+	if len(s.tools) > most {
+		s.leaveOut()
+	}
+	return s.tools[:min(len(s.tools), most)]
+}
+
+// anew forgets that tools were left out.
+func (s *server) anew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leftOut = false
 }
 
 var errEnded = errors.New("the server ended the connection")
@@ -287,7 +311,7 @@ func (s *server) call(ctx context.Context, tool string, input json.RawMessage) (
 	r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: input})
 	switch {
 	case err == nil:
-		return Result{Text: text(r, s.cfg.MaxOutputBytes), IsError: r.IsError}, nil
+		return Result{Text: text(r, s.cfg.MaxOutputBytes), Files: files(r), IsError: r.IsError}, nil
 	case ctx.Err() != nil:
 		return Result{}, context.Cause(ctx)
 	}

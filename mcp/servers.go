@@ -81,6 +81,7 @@ func (s *Servers) apply() (stopped []*server) {
 	}
 	for name, x := range s.running {
 		if cfg, ok := s.cfg.Servers[name]; ok && cfg.enabled() && reflect.DeepEqual(cfg, x.cfg) {
+			x.anew()
 			continue
 		}
 		x.stop()
@@ -100,15 +101,16 @@ func (s *Servers) apply() (stopped []*server) {
 	return stopped
 }
 
-// Tools returns what an agent may use in a place, in a fixed order. group tells that several people
-// talk there. It waits for nobody.
+// Tools returns what an agent may use in a place, in a fixed order, at most 120: servers come in the
+// order of their names, and what goes beyond is left out (Status.LeftOut). group tells that several
+// people talk there. It waits for nobody.
 func (s *Servers) Tools(agent, channel string, group bool) []Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []Tool
 	for _, name := range slices.Sorted(maps.Keys(s.running)) {
 		if x := s.running[name]; x.cfg.serves(agent, channel, group) {
-			list = append(list, x.offered()...)
+			list = append(list, x.offered(mostTools-len(list))...)
 		}
 	}
 	return list

@@ -20,7 +20,9 @@ const (
 	longestName        = 64 // what model APIs accept
 	longestDescription = 1024
 	largestSchema      = 32 << 10
-	mostTools          = 128 // of one server
+	// mostTools is how many tools of all servers together a turn is given, and so of one. APIs refuse
+	// requests with more than 128, and the built-in ones come on top.
+	mostTools = 120
 )
 
 // Tool is a function of a server, as a model may call it.
@@ -39,6 +41,7 @@ type Tool struct {
 // Result is what a call came to. Text is the server's: untrusted.
 type Result struct {
 	Text    string
+	Files   []File
 	IsError bool // the tool itself says that it failed
 }
 
@@ -126,9 +129,9 @@ func text(r *sdk.CallToolResult, most int) string {
 		case *sdk.TextContent:
 			parts = append(parts, c.Text)
 		case *sdk.ImageContent:
-			parts = append(parts, fmt.Sprintf("[image: %s, %d bytes, not shown]", c.MIMEType, len(c.Data)))
+			parts = append(parts, fmt.Sprintf("[image: %s, %d bytes]", c.MIMEType, len(c.Data)))
 		case *sdk.AudioContent:
-			parts = append(parts, fmt.Sprintf("[audio: %s, %d bytes, not played]", c.MIMEType, len(c.Data)))
+			parts = append(parts, fmt.Sprintf("[audio: %s, %d bytes]", c.MIMEType, len(c.Data)))
 		case *sdk.ResourceLink:
 			parts = append(parts, fmt.Sprintf("[resource: %s %s]", c.Name, c.URI))
 		case *sdk.EmbeddedResource:
@@ -154,5 +157,5 @@ func embedded(c *sdk.EmbeddedResource) string {
 	case c.Resource.Text != "":
 		return c.Resource.Text
 	}
-	return fmt.Sprintf("[resource: %s, %d bytes, not shown]", c.Resource.URI, len(c.Resource.Blob))
+	return fmt.Sprintf("[resource: %s, %d bytes]", c.Resource.URI, len(c.Resource.Blob))
 }

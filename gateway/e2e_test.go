@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"understudy/channels/web"
 	"understudy/chat"
 	"understudy/gateway"
+	"understudy/internal/secret"
 )
 
 // stage is a gateway with the web channel and no bot behind it: the test says the answers.
@@ -22,15 +24,41 @@ type stage struct {
 	t       *testing.T
 	server  *gateway.Server
 	adapter *web.Adapter
+	listen  string // where it listened before it was stopped
+	stop    func()
+	past    shelf
+	quick   bool // messages are dealt with before they count as stored
 	arrived chan chat.Inbound
 
-	mu     sync.Mutex
-	active string // the answering model, when it is not the selected one
+	mu      sync.Mutex
+	active  string // the answering model, when it is not the selected one
+	resting bool   // no credential can serve the selected model
 }
 
 func (s *stage) Accept(_ context.Context, m chat.Inbound) error {
+	if s.quick {
+		s.adapter.Finished(m.Address, m.ID, 1)
+	}
 	s.arrived <- m
 	return nil
+}
+
+// shelf is what the bot remembers, by session.
+type shelf map[string][]web.Entry
+
+func (x shelf) Sessions(context.Context) (list []web.Session, err error) {
+	for id, entries := range x {
+		list = append(list, web.Session{ID: id, Title: entries[0].Text, UpdatedAt: entries[len(entries)-1].At})
+	}
+	return list, nil
+}
+
+func (x shelf) Transcript(_ context.Context, session string, _ int) ([]web.Entry, error) {
+	return x[session], nil
+}
+
+func (x shelf) Waits(_ context.Context, session, id string) (bool, error) {
+	return slices.ContainsFunc(x[session], func(e web.Entry) bool { return e.ID == id }), nil
 }
 
 func (s *stage) Status(channels.Status) {}
@@ -61,22 +89,35 @@ func (s source) Status(context.Context, chat.Address) (gateway.Status, error) {
 		st.Model.Active, st.Model.Reason = s.active, "rate limited"
 		st.Profiles = []gateway.ProfileStatus{{Profile: "anthropic:default", Model: "claude-opus-5", State: "cooldown", Reason: "rate limit", Until: time.Now().Add(5 * time.Minute)}}
 	}
+	if st.Model.Credential = "ok"; s.resting {
+		st.Model.Credential, st.Model.Until = "resting", time.Now().Add(5*time.Minute)
+	}
 	return st, nil
 }
 
 func openStage(t *testing.T) *stage {
 	t.Helper()
-	adapter, err := web.New(web.Config{}, web.Deps{})
-	if err != nil {
+	s := &stage{t: t, arrived: make(chan chat.Inbound, 8), listen: "127.0.0.1:0", past: shelf{}}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// start begins as a new process does: with what is stored, at the same address.
+func (s *stage) start() {
+	t := s.t
+	t.Helper()
+	var err error
+	if s.adapter, err = web.New(web.Config{}, web.Deps{History: s.past}); err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, adapter: adapter, arrived: make(chan chat.Inbound, 8)}
-	s.server, err = gateway.New(gateway.Config{Listen: "127.0.0.1:0"}, gateway.Deps{Status: source{s}})
-	if err != nil {
+	cfg := gateway.Config{Listen: s.listen, Token: secret.New("a token of a bot that starts again")}
+	if s.server, err = gateway.New(cfg, gateway.Deps{Status: source{s}}); err != nil {
 		t.Fatal(err)
 	}
-	s.server.Handle("/api/", gateway.Owner, adapter.Handler())
-	err = adapter.RegisterCommands(t.Context(), []channels.CommandInfo{
+	s.listen = s.server.Addr()
+	s.server.Handle("/api/", gateway.Owner, s.adapter.Handler())
+	err = s.adapter.RegisterCommands(t.Context(), []channels.CommandInfo{
 		{Name: "help", Description: "The common commands"},
 		{Name: "model", Description: "Show or choose the model of this chat", Args: "[name]"},
 		{Name: "models", Description: "List the models", Args: "[provider] [page]"},
@@ -92,11 +133,10 @@ func openStage(t *testing.T) *stage {
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.adapter.Run(ctx, s) })
 	running.Go(func() { _ = s.server.Run(ctx) })
-	t.Cleanup(func() {
+	s.stop = func() {
 		cancel()
 		running.Wait()
-	})
-	return s
+	}
 }
 
 func (s *stage) next() chat.Inbound {

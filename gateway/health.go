@@ -60,10 +60,15 @@ type ChannelStatus struct {
 type ModelStatus struct {
 	Selected string `json:"selected"`
 	Source   string `json:"source,omitempty"` // "default", "session", "pinned", …
-	// Active is the model that answers instead, and Reason why; both empty while the selected one does.
+	// Active is the model that answers instead, and Reason why; both empty while the selected one does. Of
+	// no conversation in particular it is the one that would be asked now.
 	Active    string   `json:"active,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
 	Fallbacks []string `json:"fallbacks,omitempty"`
+	// Credential tells whether anything could serve the selected model now: "ok", "resting" or "none"; ""
+	// where that is not known. Until is when the first credential rests no more.
+	Credential string    `json:"credential,omitempty"`
+	Until      time.Time `json:"until,omitzero"`
 }
 
 // ProfileStatus is an auth profile that is out of use for a while.

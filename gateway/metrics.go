@@ -23,6 +23,7 @@ const other = "other"
 type MetricsConfig struct {
 	Channels []string // channel names
 	Models   []string // "provider/model" of every configured candidate
+	Voices   []string // names of the configured providers of speech
 	// Refresh is called before the metrics are read, to record what is only known then. nil = nothing.
 	Refresh func()
 }
@@ -33,38 +34,42 @@ type MetricsConfig struct {
 type Metrics struct {
 	registry *prometheus.Registry
 	refresh  func()
-	lists    map[string][]string // label → allowed values
 
-	mu   sync.Mutex
-	seen map[string]bool // label combinations in use
+	mu    sync.Mutex
+	lists map[string][]string // label → allowed values
+	rests map[[2]string]int   // what rested when it was recorded last, by labels
+	seen  map[string]bool     // label combinations in use
 
 	received, turns, failovers, notices, deliveries  *prometheus.CounterVec
 	reconnects, limited, probes, compactions, tokens *prometheus.CounterVec
-	tasks, beats                                     *prometheus.CounterVec
+	tasks, beats, speech                             *prometheus.CounterVec
 	turnTime, firstToken, queueWait                  prometheus.Histogram
-	queue, up                                        *prometheus.GaugeVec
+	queue, up, resting                               *prometheus.GaugeVec
 }
 
 // The closed lists of label values that the code itself fixes.
 func fixedLists() map[string][]string {
+	reasons := []string{
+		"auth", "auth_permanent", "billing", "rate_limit", "overloaded", "timeout", "format", "context_overflow",
+		"model_not_found", "session_expired", "refusal", "aborted", "empty_response", "no_error_details",
+		"unclassified", "capability", "internal",
+	}
 	return map[string][]string{
 		"chat_type": {"direct", "group", "channel"},
 		"outcome":   {"ok", "answered", "silent", "failed", "stopped", "aborted", "sent", "unknown", "refused", "suppressed"},
 		"trigger":   {"message", "command", "cron", "heartbeat", "recovery"},
-		"reason": {
-			"auth", "auth_permanent", "billing", "rate_limit", "overloaded", "timeout", "format", "context_overflow",
-			"model_not_found", "session_expired", "refusal", "aborted", "empty_response", "no_error_details",
-			"unclassified", "capability", "internal",
-		},
+		"reason":    reasons,
 		"kind": {
 			"assistant", "heartbeat", "cron", "notice", "command", "error",
 			"fallback", "cleared", "retrying", "compaction", "queue", "restart", "profile",
 		},
 		"error_class": {"none", "retry", "unsure", "refused", "gone", "missing", "too_long", "markup", "moved"},
+		"probe":       append([]string{"ok"}, reasons...),
 		"state":       {"waiting", "running", "outbox", "sending", "backlog", "held"},
 		"type":        {"input", "output", "cache_read", "cache_write", "reasoning"},
 		"run_status":  {"ok", "error", "skipped"},
 		"beat_result": {"ok", "alert", "skipped", "failed"},
+		"attempt":     {"ok", "failed", "timeout", "cancelled"},
 		"method":      {"send", "edit", "delete", "typing", "receive", "upload", "command", "react", "stream"},
 	}
 }
@@ -73,11 +78,8 @@ func fixedLists() map[string][]string {
 func NewMetrics(c MetricsConfig) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), refresh: c.Refresh, lists: fixedLists(), seen: map[string]bool{}}
 	m.lists["channel"] = c.Channels
-	m.lists["model"] = c.Models
-	for _, ref := range c.Models {
-		provider, _, _ := strings.Cut(ref, "/")
-		m.lists["provider"] = append(m.lists["provider"], provider)
-	}
+	m.lists["voice"] = c.Voices
+	m.Configured(c.Models)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.received = m.counter("messages_received_total", "Messages that arrived.", "channel", "chat_type")
 	m.turns = m.counter("turns_total", "Turns that ended.", "channel", "model", "provider", "outcome", "trigger")
@@ -89,14 +91,36 @@ func NewMetrics(c MetricsConfig) *Metrics {
 	m.probes = m.counter("probe_total", "Probes of models that had failed.", "provider", "outcome")
 	m.tasks = m.counter("cron_runs_total", "Runs of scheduled tasks that ended.", "status")
 	m.beats = m.counter("heartbeat_total", "Heartbeats.", "result")
+	m.speech = m.counter("tts_total", "Attempts to speak an answer.", "provider", "outcome")
 	m.compactions = m.counter("compactions_total", "Compactions of a transcript.", "outcome")
 	m.tokens = m.counter("tokens_total", "Tokens used.", "provider", "model", "type")
 	m.turnTime = m.histogram("turn_duration_seconds", "Time from a turn's start to its end.")
 	m.firstToken = m.histogram("first_token_seconds", "Time from a message to the first text of its answer.")
 	m.queueWait = m.histogram("queue_wait_seconds", "Time a message waited for its turn.")
 	m.queue = m.gauge("queue_depth", "What waits and what is worked on, by state.", "state")
+	m.resting = m.gauge("profile_resting", "Credentials that rest now, by why.", "provider", "reason")
 	m.up = m.gauge("channel_up", "Whether the account is connected.", "channel", "account")
 	return m
+}
+
+// Configured adds models ("provider/model") to those that labels may name, after a reload for example. None
+// is taken out: its counters stay.
+func (m *Metrics) Configured(models []string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	add := func(list, v string) {
+		if !slices.Contains(m.lists[list], v) {
+			m.lists[list] = append(m.lists[list], v)
+		}
+	}
+	for _, ref := range models {
+		provider, _, _ := strings.Cut(ref, "/")
+		add("model", ref)
+		add("provider", provider)
+	}
 }
 
 func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -131,7 +155,7 @@ func (m *Metrics) Handler() http.Handler {
 	})
 }
 
-// known returns v if the closed list of label holds it, else "other".
+// known returns v if the closed list of label holds it, else "other". m.mu is held.
 func (m *Metrics) known(label, v string) string {
 	if slices.Contains(m.lists[label], v) {
 		return v
@@ -142,13 +166,13 @@ func (m *Metrics) known(label, v string) string {
 // labels closes every value, and keeps the number of combinations below MaxSeries. The arguments
 // are pairs of a list's name and a value.
 func (m *Metrics) labels(name string, pairs ...string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	values := make([]string, 0, len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {
 		values = append(values, m.known(pairs[i], pairs[i+1]))
 	}
 	key := name + "\x00" + strings.Join(values, "\x00")
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if !m.seen[key] && len(m.seen) >= MaxSeries {
 		for i := range values {
 			values[i] = other
@@ -169,7 +193,7 @@ func (m *Metrics) MessageReceived(channel, kind string) {
 // Turn is a finished turn for the metrics. A duration of 0 is not observed.
 type Turn struct {
 	Channel string
-	Model   string // "provider/model"
+	Model   string // "provider/model": who answered, or who was to where nobody did
 	Outcome string // answered, silent, failed, stopped
 	Trigger string // message, command, cron, heartbeat, recovery
 
@@ -247,8 +271,34 @@ func (m *Metrics) ChannelUp(channel string, account int, connected bool) {
 // ChannelGone forgets the connection of an account that is not configured any more.
 func (m *Metrics) ChannelGone(channel string, account int) {
 	if m != nil {
-		m.up.DeleteLabelValues(m.known("channel", channel), place(account))
+		m.up.DeleteLabelValues(append(m.labels("up", "channel", channel), place(account))...)
 	}
+}
+
+// Resting is a credential that rests; Reason is an llm.Reason.
+type Resting struct{ Provider, Reason string }
+
+// ProfilesResting records the credentials that rest now, each once for every reason. What is not among
+// them does not rest any more.
+func (m *Metrics) ProfilesResting(now []Resting) {
+	if m == nil {
+		return
+	}
+	count := map[[2]string]int{}
+	for _, r := range now {
+		count[[2]string(m.labels("resting", "provider", r.Provider, "reason", r.Reason))]++
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for labels := range m.rests {
+		if count[labels] == 0 {
+			m.resting.DeleteLabelValues(labels[:]...)
+		}
+	}
+	for labels, n := range count {
+		m.resting.WithLabelValues(labels[:]...).Set(float64(n))
+	}
+	m.rests = count
 }
 
 // place names small numbers and lumps the rest together.
@@ -273,14 +323,21 @@ func (m *Metrics) RateLimited(channel, method string) {
 	}
 }
 
-// Probe counts a probe of a model that had failed.
+// Probe counts a probe of a model that had failed: ok, or the llm.Reason why it failed again.
 func (m *Metrics) Probe(provider, outcome string) {
 	if m != nil {
-		m.probes.WithLabelValues(m.labels("probes", "provider", provider, "outcome", outcome)...).Inc()
+		m.probes.WithLabelValues(m.labels("probes", "provider", provider, "probe", outcome)...).Inc()
 	}
 }
 
-// Compaction counts a compaction.
+// Speech counts an attempt of a provider of speech: ok, failed, timeout or cancelled.
+func (m *Metrics) Speech(provider, outcome string) {
+	if m != nil {
+		m.speech.WithLabelValues(m.labels("speech", "voice", provider, "attempt", outcome)...).Inc()
+	}
+}
+
+// Compaction counts an attempt to shorten a transcript: ok or failed.
 func (m *Metrics) Compaction(outcome string) {
 	if m != nil {
 		m.compactions.WithLabelValues(m.labels("compactions", "outcome", outcome)...).Inc()

@@ -2,13 +2,15 @@ package gateway
 
 import (
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
 
 func TestMetricLabelsAreClosed(t *testing.T) {
-	m := NewMetrics(MetricsConfig{Channels: []string{"web"}, Models: []string{"openai/gpt-5.5"}})
+	m := NewMetrics(MetricsConfig{Channels: []string{"web"}, Models: []string{"openai/gpt-5.5"}, Voices: []string{"robot"}})
 	m.MessageReceived("web", "direct")
 	m.MessageReceived("somebody's channel", "direct")
 	m.TurnEnded(Turn{Channel: "web", Model: "openai/gpt-5.5", Outcome: "answered", Trigger: "message", Duration: time.Second})
@@ -19,10 +21,19 @@ func TestMetricLabelsAreClosed(t *testing.T) {
 	m.ChannelUp("web", 0, true)
 	m.ChannelReconnect("web")
 	m.RateLimited("web", "send")
-	m.Probe("openai", "ok")
+	m.Probe("openai", "rate_limit")
+	m.CronRun("skipped")
+	m.Heartbeat("alert")
+	m.FirstText(time.Second)
+	m.Speech("robot", "timeout")
+	m.Speech("sk-key", "loud")
 	m.Compaction("ok")
 	m.Tokens("openai/gpt-5.5", "input", 12)
 	m.QueueDepth("waiting", 3)
+	m.ProfilesResting([]Resting{{"groq", "billing"}})
+	m.Configured([]string{"groq/new"})
+	m.Tokens("groq/new", "output", 1)
+	m.ProfilesResting([]Resting{{"openai", "auth_permanent"}, {"openai", "auth_permanent"}, {"sk-key", "billing"}})
 	text := scrape(t, m)
 	for _, want := range []string{
 		`bot_messages_received_total{channel="web",chat_type="direct"} 1`,
@@ -36,10 +47,34 @@ func TestMetricLabelsAreClosed(t *testing.T) {
 		`bot_channel_up{account="0",channel="web"} 1`,
 		`bot_tokens_total{model="openai/gpt-5.5",provider="openai",type="input"} 12`,
 		`bot_queue_depth{state="waiting"} 3`,
+		`bot_profile_resting{provider="openai",reason="auth_permanent"} 2`,
+		`bot_profile_resting{provider="other",reason="billing"} 1`,
+		`bot_tokens_total{model="groq/new",provider="groq",type="output"} 1`,
+		`bot_tts_total{outcome="timeout",provider="robot"} 1`,
+		`bot_tts_total{outcome="other",provider="other"} 1`,
+		`bot_probe_total{outcome="rate_limit",provider="openai"} 1`,
+		`bot_compactions_total{outcome="ok"} 1`,
+		`bot_cron_runs_total{status="skipped"} 1`,
+		`bot_heartbeat_total{result="alert"} 1`,
+		`bot_first_token_seconds_count 1`,
+		`bot_channel_reconnects_total{channel="web"} 1`,
+		`bot_rate_limited_total{channel="web",method="send"} 1`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("missing: %s", want)
 		}
+	}
+	explained, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (bot_\w+) `).FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(string(explained), "`"+m[1]+"`") {
+			t.Errorf("docs/operations.md does not explain %s", m[1])
+		}
+	}
+	if n := strings.Count(text, "bot_profile_resting{"); n != 2 {
+		t.Errorf("%d sorts of credentials rest", n)
 	}
 	for _, bad := range []string{"somebody", "typed-by"} {
 		if strings.Contains(text, bad) {

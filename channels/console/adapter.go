@@ -23,9 +23,6 @@ const AccountWhole = "whole"
 // Owner is the sender id of whoever sits at the terminal: the machine's owner.
 const Owner = "owner"
 
-// DefaultConversation is the conversation of `bot chat` without a name.
-const DefaultConversation = "main"
-
 // Adapter is one account of the console channel. It implements channels.Adapter, Editor, Typer and
 // CommandRegistrar. What is sent while no terminal is attached is only in the transcript.
 type Adapter struct {

@@ -122,7 +122,7 @@ func TestPipe(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, stop := runBot(t, AccountWhole, script)
 				defer stop()
-				link, err := b.Attach(DefaultConversation)
+				link, err := b.Attach("main")
 				if err != nil {
 					t.Fatal(err)
 				}

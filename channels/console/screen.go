@@ -104,11 +104,15 @@ func (s *screen) late(e Event) {
 }
 
 // grow brings the answer on the screen to a new text: by its end if it only grew, from its start if
-// it has changed.
+// it has changed. A word that grew over the edge changes the last row only.
 func (s *screen) grow(text string) {
-	text = strings.TrimRight(flat(text), "\n")
+	width, _ := s.size()
+	text = fold(strings.TrimRight(flat(text), "\n"), width)
+	last := strings.LastIndexByte(s.text, '\n') + 1
 	if more, grew := strings.CutPrefix(text, s.text); grew {
 		s.put(more)
+	} else if s.text != "" && strings.HasPrefix(text, s.text[:last]) && rows(s.text[last:], width) == 1 {
+		s.put(eraseLine + text[last:])
 	} else {
 		s.takeBack()
 		s.put(text)
@@ -139,7 +143,8 @@ func (s *screen) insert(e Event) {
 	s.rest()
 	growing := s.text
 	s.takeBack()
-	text := strings.TrimRight(flat(e.Text), "\n")
+	width, _ := s.size()
+	text := fold(strings.TrimRight(flat(e.Text), "\n"), width)
 	switch e.Class {
 	case chat.Notice:
 		text = s.paint(dim, text)

@@ -40,7 +40,7 @@ func sit(t *testing.T, f func(*desk)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		link, err := b.Attach(DefaultConversation)
+		link, err := b.Attach("main")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,6 +88,19 @@ func (d *desk) leaves(want error) {
 	}
 }
 
+// A word that grows over the edge moves to the next row, and what stands above stays.
+func TestChatBreaksBetweenWords(t *testing.T) {
+	sit(t, func(d *desk) {
+		m := d.ask("hi")
+		id := d.bot.say(m, chat.Assistant, "With it came three messages, a system pr", "p")
+		d.shows("› hi", "With it came three messages, a system pr")
+		d.bot.edit(m, id, "With it came three messages, a system prompt and", "p")
+		d.shows("› hi", "With it came three messages, a system", "prompt and")
+		d.bot.edit(m, id, "With it came three messages, a system prompt and one tool.", "p")
+		d.shows("› hi", "With it came three messages, a system", "prompt and one tool.")
+	})
+}
+
 func TestChatStreams(t *testing.T) {
 	sit(t, func(d *desk) {
 		m := d.ask("hi")
@@ -95,7 +108,7 @@ func TestChatStreams(t *testing.T) {
 		id := d.bot.say(m, chat.Assistant, "Hello, I am the first model and I", "p")
 		d.shows("› hi", "Hello, I am the first model and I")
 		d.bot.edit(m, id, "Hello, I am the first model and I answer over several rows.\nThen", "p")
-		d.shows("› hi", "Hello, I am the first model and I answer", " over several rows.", "Then")
+		d.shows("› hi", "Hello, I am the first model and I answer", "over several rows.", "Then")
 		d.bot.edit(m, id, "…", "p") // it failed
 		d.shows("› hi", "…")
 		d.bot.say(m, chat.Notice, "↪️ Model Fallback: b/c", "")
@@ -193,7 +206,7 @@ func TestChatKeepsWhatIsTypedAhead(t *testing.T) {
 
 func TestChatUnasked(t *testing.T) {
 	sit(t, func(d *desk) {
-		other := chat.Inbound{Address: chat.Address{Channel: Channel, Conversation: DefaultConversation}}
+		other := chat.Inbound{Address: chat.Address{Channel: Channel, Conversation: "main"}}
 		d.typed("half a li")
 		d.bot.say(other, chat.Cron, "Daily report.", "")
 		d.shows("Daily report.", "", "› half a li")

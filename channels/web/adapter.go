@@ -61,13 +61,17 @@ type History interface {
 	// Sessions returns the stored web sessions in any order.
 	Sessions(ctx context.Context) ([]Session, error)
 	// Transcript returns the last messages of a session, at most limit, the oldest first; an
-	// unknown session has none.
+	// unknown session has none. Below them, and beyond the limit, stand the own messages that are
+	// stored and not dealt with yet: their answers are still to come.
 	Transcript(ctx context.Context, session string, limit int) ([]Entry, error)
+	// Waits reports whether an own message is stored and not dealt with yet; id is its chat.Inbound.ID.
+	Waits(ctx context.Context, session, id string) (bool, error)
 }
 
 // Entry is one message of a stored transcript. Text is Markdown, or plain text when Own is set. A
 // Class of 0 means chat.Assistant.
 type Entry struct {
+	ID    string // of an own message that is not dealt with yet, its chat.Inbound.ID; else ""
 	Own   bool
 	Class chat.Class
 	Text  string

@@ -2,8 +2,6 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,13 +33,8 @@ type room struct {
 	fresh    bool                 // nothing was sent since it came from the history
 }
 
-const (
-	// waitsFor is how long a message counts as waiting: longer than any turn. Of one that an earlier
-	// process answered, nobody says so here.
-	waitsFor = 15 * time.Minute
-	// repostedFor is how long the page tries to post a message again.
-	repostedFor = 5 * time.Minute
-)
+// waitsFor is how long a message counts as waiting: longer than any turn.
+const waitsFor = 15 * time.Minute
 
 // busy reports whether a message waits for its answer.
 func (r *room) busy() bool {
@@ -76,6 +69,11 @@ func (b *board) open(ctx context.Context, session string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.rooms[session] == nil {
+		for _, own := range r.messages {
+			if _, waits := r.waiting[own.ID]; waits && b.finished.has(own.ID) { // in the meantime
+				delete(r.waiting, own.ID)
+			}
+		}
 		b.rooms[session] = r
 		b.forgetOldest(session)
 	}
@@ -91,8 +89,11 @@ func (b *board) remembered(session string, past []Entry) *room {
 		past = past[extra:]
 	}
 	for i, e := range past {
-		m := &Message{
-			ID: fmt.Sprintf("h%d-%s", i, b.epoch), Session: session, Own: e.Own, Class: e.Class, Text: e.Text, At: e.At,
+		m := &Message{ID: e.ID, Session: session, Own: e.Own, Class: e.Class, Text: e.Text, At: e.At}
+		if m.ID == "" {
+			m.ID, m.nameless = fmt.Sprintf("h%d-%s", i, b.epoch), true
+		} else {
+			r.waiting[m.ID] = time.Now()
 		}
 		switch {
 		case e.Own:
@@ -221,11 +222,17 @@ func (b *board) say(session, key string, m Message) string {
 // lastFromHistory finds an answer that was stored before it was sent: after a restart it is in the
 // history already when it finally leaves.
 func (r *room) lastFromHistory(m Message) *Message {
-	if !r.fresh || !m.Class.Remembered() || len(r.messages) == 0 {
+	if !r.fresh || !m.Class.Remembered() {
 		return nil
 	}
-	if last := r.messages[len(r.messages)-1]; !last.Own && last.Text == m.Text {
-		return last
+	for _, last := range slices.Backward(r.messages) {
+		if _, waits := r.waiting[last.ID]; waits {
+			continue
+		}
+		if !last.Own && last.Text == m.Text {
+			return last
+		}
+		return nil
 	}
 	return nil
 }
@@ -261,101 +268,6 @@ func (b *board) remove(session, id string) bool {
 	b.log.drop(func(e event) bool { return e.Message != nil && e.Message.ID == id && e.Session == session })
 	b.log.add(event{Type: eventDelete, Session: session, ID: id})
 	return true
-}
-
-// postID is the id of a message of the page. It depends on the page's own id only, so that a message
-// that is posted again to another process of the bot stays the same.
-func postID(session, clientID string) string {
-	sum := sha256.Sum256([]byte(session + "\x00" + clientID))
-	return "p" + hex.EncodeToString(sum[:10])
-}
-
-// post appends the owner's message, which is not shown before it is confirmed: a page must not see
-// what may have to be taken back. A repeated post (same clientID) returns the first one.
-func (b *board) post(session, clientID, text string, at time.Time) (m Message, again bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.rooms[session]
-	if r == nil {
-		r = b.remembered(session, nil)
-		b.rooms[session] = r
-	}
-	id := postID(session, clientID)
-	if old := r.find(id); old != nil {
-		return *old, true
-	}
-	if old, answered := r.postedBefore(text, at); old != nil {
-		old.ID, old.Post, old.held = id, clientID, true
-		if answered {
-			b.finished.add(id)
-		}
-		return *old, true
-	}
-	r.fresh = false
-	own := &Message{ID: id, Session: session, Own: true, Post: clientID, Text: text, At: at, held: true}
-	b.append(r, own)
-	return *own, false
-}
-
-// confirm shows a message that is stored.
-func (b *board) confirm(m Message) Message {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.rooms[m.Session]
-	if r == nil {
-		return m
-	}
-	own := r.find(m.ID)
-	if own == nil {
-		return m
-	}
-	b.show(r, own)
-	return *own
-}
-
-// show publishes an own message unless it is shown. The lock is held.
-func (b *board) show(r *room, own *Message) {
-	if !own.held {
-		return
-	}
-	own.held = false
-	r.entitle(own.Text)
-	b.publish(r, own)
-	if !b.finished.has(own.ID) { // or it was dealt with in the meantime
-		r.waiting[own.ID] = own.At
-	}
-}
-
-// withdraw takes back a message that could not be stored; the page posts it again under the same id.
-func (b *board) withdraw(m Message) {
-	b.mu.Lock()
-	r := b.rooms[m.Session]
-	if r != nil {
-		if own := r.find(m.ID); own != nil && own.held {
-			r.messages = slices.DeleteFunc(r.messages, func(x *Message) bool { return x == own })
-		}
-	}
-	b.mu.Unlock()
-	b.remove(m.Session, m.ID) // in case it was shown already
-}
-
-// postedBefore finds a message that the page posts again because the bot restarted before it
-// answered: it is in the history already, and so perhaps is its answer.
-func (r *room) postedBefore(text string, at time.Time) (old *Message, answered bool) {
-	if !r.fresh {
-		return nil, false
-	}
-	for i := len(r.messages) - 1; i >= 0; i-- {
-		switch m := r.messages[i]; {
-		case !m.Own:
-			answered = true
-		case m.Text == text && m.Post == "" && at.Sub(m.At) < repostedFor:
-			return m, answered
-		default:
-			return nil, false
-		}
-	}
-	return nil, false
 }
 
 // typing tells the pages that the bot works on an answer.

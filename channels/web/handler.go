@@ -24,7 +24,7 @@ const maxBody = MaxText*2 + 1024 // JSON escapes make a text longer
 //	GET  /api/sessions                  the list, the latest first
 //	POST /api/sessions                  {"id"} of a new, empty session
 //	GET  /api/sessions/{id}/messages    the session as it stands, and the cursor of its last change
-//	POST /api/sessions/{id}/messages    {"id": chosen by the page, "text"}: repeatable
+//	POST /api/sessions/{id}/messages    {"id": chosen by the page, "text", "label", "again"}: repeatable
 //	GET  /api/events                    changes as server-sent events, behind Last-Event-ID
 //	GET  /api/commands                  the slash commands
 func (a *Adapter) Handler() http.Handler {
@@ -89,9 +89,14 @@ func (a *Adapter) session(w http.ResponseWriter, r *http.Request) (id string, ok
 
 // posted is a message on its way in. ID is chosen by the page and makes a repeated post harmless.
 type posted struct {
-	ID   string `json:"id"`
-	Text string `json:"text"`
+	ID    string `json:"id"`
+	Text  string `json:"text"`
+	Label string `json:"label,omitempty"` // of the button that was pressed
+	// Again tells that the page posted it before and heard nothing.
+	Again bool `json:"again,omitempty"`
 }
+
+const maxLabel = 256 // bytes
 
 func readPosted(w http.ResponseWriter, r *http.Request) (posted, bool) {
 	var p posted
@@ -115,6 +120,8 @@ func readPosted(w http.ResponseWriter, r *http.Request) (posted, bool) {
 		reply(w, http.StatusBadRequest, problem{"The message cannot be read."})
 	case p.ID == "" || len(p.ID) > 64 || !utf8.ValidString(p.ID):
 		reply(w, http.StatusBadRequest, problem{"The message has no id."})
+	case len(p.Label) > maxLabel:
+		reply(w, http.StatusBadRequest, problem{"The label is too long."})
 	case strings.TrimSpace(p.Text) == "":
 		reply(w, http.StatusBadRequest, problem{"The message is empty."})
 	default:
@@ -140,15 +147,18 @@ func (a *Adapter) servePost(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusServiceUnavailable, problem{"The bot is starting or stopping; try again in a moment."})
 		return
 	}
-	m, again := a.board.post(session, p.ID, p.Text, now())
+	m, known := a.board.post(session, p, now())
 	if err := sink.Accept(r.Context(), inbound(m, p)); err != nil {
-		if !again {
+		if !known {
 			a.board.withdraw(m)
 		}
 		a.log.Error("web message cannot be stored", "error", err)
 		w.Header().Set("Retry-After", "2")
 		reply(w, http.StatusServiceUnavailable, problem{"The message could not be stored; try again."})
 		return
+	}
+	if p.Again && a.board.dealtWith(r.Context(), m) {
+		a.board.finish(m.Session, m.ID)
 	}
 	reply(w, http.StatusAccepted, a.board.confirm(m))
 }

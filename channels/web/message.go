@@ -20,11 +20,14 @@ type Message struct {
 	Text    string        `json:"text"`
 	HTML    string        `json:"html,omitempty"`
 	Buttons []chat.Button `json:"buttons,omitempty"`
-	At      time.Time     `json:"at"`
+	// Label is what stood on the button that sent an own message; people see it instead of Text.
+	Label string    `json:"label,omitempty"`
+	At    time.Time `json:"at"`
 	// Rev grows with every change of any message; of two versions the higher one is newer.
 	Rev uint64 `json:"rev"`
 
-	held bool // not shown yet
+	held     bool // not shown yet
+	nameless bool // from a transcript, which does not tell the id it had
 }
 
 // Session is one conversation in the page's list.

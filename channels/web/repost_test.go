@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,7 +91,7 @@ func TestRefusedPostIsNeverShown(t *testing.T) {
 	f := r.follow("")
 	f.expect("reset")
 	r.refuse = errors.New("disk full")
-	r.call("POST", "/api/sessions/s1/messages", posted{"c1", "hello"}, nil)
+	r.call("POST", "/api/sessions/s1/messages", posted{ID: "c1", Text: "hello"}, nil)
 	r.refuse = nil
 	r.post("s1", "c1", "hello")
 	r.say("s1", chat.Assistant, "hi")
@@ -100,7 +101,7 @@ func TestRefusedPostIsNeverShown(t *testing.T) {
 // An answer that is quicker than the confirmation stands below its question all the same.
 func TestAnswerStandsBelowItsQuestion(t *testing.T) {
 	b := newBoard(Config{}.WithDefaults(), nil, "e")
-	m, _ := b.post("s1", "c1", "hello", now())
+	m, _ := b.post("s1", posted{ID: "c1", Text: "hello"}, now())
 	if n := len(b.snapshot("s1").Messages); n != 0 {
 		t.Errorf("%d messages are shown before they are stored", n)
 	}
@@ -120,7 +121,7 @@ func TestAnswerStandsBelowItsQuestion(t *testing.T) {
 func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard(Config{}.WithDefaults(), nil, "e")
-		m, _ := b.post("s1", "c1", "hello", now())
+		m, _ := b.post("s1", posted{ID: "c1", Text: "hello"}, now())
 		b.confirm(m)
 		if !b.snapshot("s1").Session.Busy {
 			t.Error("nobody waits")
@@ -130,6 +131,60 @@ func TestWaitingEnds(t *testing.T) {
 			t.Error("the session waits for ever")
 		}
 	})
+}
+
+// A message that is dealt with before the page sees it leaves no sign of work behind.
+func TestQuickReplyLeavesNoSignOfWork(t *testing.T) {
+	r := start(t, Config{}, nil)
+	r.quick = func(m chat.Inbound) { r.Finished(m.Address, m.ID, 1) }
+	f := r.follow("")
+	f.expect("reset")
+	r.post("s1", "c1", "/model")
+	r.say("s1", chat.Command, "the models")
+	r.say("s1", chat.Notice, "the end")
+	f.expect("done", "own /model", "done", "command the models")
+	if r.busy(t, "s1") {
+		t.Error("the session waits for ever")
+	}
+}
+
+// What an earlier process took in and did not answer is shown, and waits, until it is dealt with.
+func TestWaitingOverARestart(t *testing.T) {
+	id := postID("s1", "c1")
+	at := time.Now().Add(-time.Minute)
+	h := past{entries: map[string][]Entry{"s1": {{Own: true, Text: "before", At: at}, {Text: "an answer", At: at}, {ID: id, Own: true, Text: "hello", At: at}}}}
+	r := start(t, Config{}, h)
+	want := []string{"unknown: before", "assistant: an answer", "unknown: hello"}
+	if d := cmp.Diff(want, r.texts("s1")); d != "" {
+		t.Errorf("messages (-want +got):\n%s", d)
+	}
+	r.say("s1", chat.Assistant, "an answer") // the outbox sends what is in the transcript already
+	if m := r.post("s1", "c1", "hello"); m.ID != id || m.Post != "c1" {
+		t.Errorf("posted again: %+v", m)
+	}
+	if d := cmp.Diff(want, r.texts("s1")); d != "" {
+		t.Errorf("messages after the repetition (-want +got):\n%s", d)
+	}
+	if !r.busy(t, "s1") {
+		t.Error("nobody waits")
+	}
+	r.Finished(address("s1"), id, 1)
+	if r.busy(t, "s1") {
+		t.Error("the session waits for ever")
+	}
+}
+
+// Of what an earlier process dealt with nobody says so again: the page that posts it again is told by
+// the history.
+func TestRepostOfWhatAnEarlierProcessDealtWith(t *testing.T) {
+	r := start(t, Config{}, past{})
+	var m Message
+	if code := r.call("POST", "/api/sessions/s1/messages", posted{ID: "c1", Text: "/status", Again: true}, &m); code != http.StatusAccepted {
+		t.Fatalf("status %d", code)
+	}
+	if r.busy(t, "s1") {
+		t.Error("the session waits for ever")
+	}
 }
 
 func TestFinishedIsBounded(t *testing.T) {

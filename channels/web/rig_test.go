@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // pipeline takes what the adapter receives.
 type pipeline struct {
 	refuse  error
+	quick   func(chat.Inbound) // deals with a message before its sender hears that it is stored
 	arrived chan chat.Inbound
 	states  chan channels.State
 }
@@ -29,6 +31,9 @@ type pipeline struct {
 func (p *pipeline) Accept(_ context.Context, m chat.Inbound) error {
 	if p.refuse != nil {
 		return p.refuse
+	}
+	if p.quick != nil {
+		p.quick(m)
 	}
 	p.arrived <- m
 	return nil
@@ -47,6 +52,10 @@ func (p past) Sessions(context.Context) ([]Session, error) { return p.sessions, 
 
 func (p past) Transcript(_ context.Context, session string, _ int) ([]Entry, error) {
 	return p.entries[session], p.fail
+}
+
+func (p past) Waits(_ context.Context, session, id string) (bool, error) {
+	return slices.ContainsFunc(p.entries[session], func(e Entry) bool { return e.ID == id }), p.fail
 }
 
 // rig is an adapter with a listener on loopback.
@@ -118,7 +127,7 @@ func (r *rig) call(method, path string, body, out any) int {
 func (r *rig) post(session, id, text string) Message {
 	r.t.Helper()
 	var m Message
-	if code := r.call("POST", "/api/sessions/"+session+"/messages", posted{id, text}, &m); code != http.StatusAccepted {
+	if code := r.call("POST", "/api/sessions/"+session+"/messages", posted{ID: id, Text: text}, &m); code != http.StatusAccepted {
 		r.t.Fatalf("post: status %d", code)
 	}
 	return m

@@ -130,7 +130,7 @@ func TestRefusedPostLeavesNoTrace(t *testing.T) {
 	r := start(t, Config{}, nil)
 	r.refuse = errors.New("disk full")
 	var p problem
-	if code := r.call("POST", "/api/sessions/s1/messages", posted{"c1", "hello"}, &p); code != http.StatusServiceUnavailable {
+	if code := r.call("POST", "/api/sessions/s1/messages", posted{ID: "c1", Text: "hello"}, &p); code != http.StatusServiceUnavailable {
 		t.Errorf("status %d", code)
 	}
 	if strings.Contains(p.Error, "disk") {
@@ -159,6 +159,7 @@ func TestBadPosts(t *testing.T) {
 		"unknown key": {path, good, `{"id":"a","text":"hi","owner":true}`, 400},
 		"no id":       {path, good, `{"text":"hi"}`, 400},
 		"long id":     {path, good, `{"id":"` + strings.Repeat("a", 65) + `","text":"hi"}`, 400},
+		"long label":  {path, good, `{"id":"a","text":"hi","label":"` + strings.Repeat("a", maxLabel+1) + `"}`, 400},
 		"blank":       {path, good, `{"id":"a","text":" \n"}`, 400},
 		"long text":   {path, good, `{"id":"a","text":"` + strings.Repeat("a", MaxText+1) + `"}`, 413},
 		"huge body":   {path, good, `{"id":"a","text":"` + strings.Repeat("a", 2*maxBody) + `"}`, 413},
@@ -289,7 +290,7 @@ func TestStoppedChannel(t *testing.T) {
 	r.stop()
 	for f.lines.Scan() { // the stream ends with the channel
 	}
-	if code := r.call("POST", "/api/sessions/s1/messages", posted{"c1", "hello"}, nil); code != http.StatusServiceUnavailable {
+	if code := r.call("POST", "/api/sessions/s1/messages", posted{ID: "c1", Text: "hello"}, nil); code != http.StatusServiceUnavailable {
 		t.Errorf("post: status %d", code)
 	}
 	if err := r.Run(t.Context(), r); !errors.Is(err, ErrRunTwice) {

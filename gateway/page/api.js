@@ -11,6 +11,13 @@ export class Refused extends Error {
   }
 }
 
+/** Thrown when there is no answer. */
+export class Unreachable extends Refused {
+  constructor() {
+    super("The bot cannot be reached.", true);
+  }
+}
+
 async function request(method, path, body) {
   const options = { method, credentials: "same-origin", cache: "no-store" };
   if (body !== undefined) {
@@ -21,7 +28,7 @@ async function request(method, path, body) {
   try {
     response = await fetch(path, options);
   } catch {
-    throw new Refused("The bot cannot be reached.", true);
+    throw new Unreachable();
   }
   if (response.status === 401) throw new SignedOut();
   if (response.status === 204) return null;

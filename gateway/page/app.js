@@ -1,19 +1,23 @@
 // The chat page of one bot and its owner. Everything comes from the bot itself.
 
 import * as api from "./api.js";
+import { Chats } from "./chats.js";
 import { Composer } from "./composer.js";
+import { element } from "./dom.js";
 import { describe, summary } from "./status.js";
 import { Store } from "./store.js";
-import { element, View } from "./view.js";
+import { View } from "./view.js";
 
 const $ = (id) => document.getElementById(id);
 const store = new Store();
-const view = new View($("log"), $("scroller"), { say, retry: deliver });
-const composer = new Composer($("composer"), { say, stop: () => say("/stop") });
+const view = new View($("log"), $("scroller"), { say: press, retry: deliver, edit });
+const composer = new Composer($("composer"), { say, stop: () => say("/stop", "Stop") });
+const chats = new Chats($("sessions"), open);
 const phone = matchMedia("(max-width: 760px)");
 
 let status = null;
 let online = false;
+let trouble = ""; // why something is not shown, in the bot's words
 
 // Drawing
 
@@ -26,52 +30,54 @@ function draw() {
     drawing = false;
     drawSessions();
     const room = store.room(store.current);
-    view.draw(store.current, room);
-    composer.working(room.working());
+    view.draw(store.current, room, working(room));
+    composer.working(working(room));
     $("title").textContent = store.sessions.get(store.current)?.title || "New chat";
-    $("to-end").hidden = view.atEnd();
+    $("to-end").hidden = view.following;
     drawStatus();
+    drawBanner();
   });
 }
 
+// nobody can tell what a bot does that cannot be reached
+const working = (room) => online && room.working();
+
 function drawSessions() {
-  let unread = 0;
-  const items = store.list().map((s) => {
-    const item = element("li");
-    const button = element("button");
-    button.type = "button";
-    button.setAttribute("aria-current", s.id === store.current);
-    button.dataset.id = s.id;
-    const name = element("span", "name", s.title || "New chat");
-    button.append(name);
-    if (store.unread(s)) {
-      unread++;
-      name.classList.add("unread");
-      const mark = element("span", "mark");
-      mark.append(element("span", "unseen", "unread"));
-      button.append(mark);
-    } else if (store.room(s.id).working()) {
-      button.append(element("span", "mark busy"));
-    }
-    button.addEventListener("click", () => open(s.id));
-    item.append(button);
-    return item;
-  });
-  const focused = document.activeElement?.dataset?.id;
-  $("sessions").replaceChildren(...items);
-  if (focused) $("sessions").querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+  const list = store.list().map((s) => ({
+    id: s.id, title: s.title, current: s.id === store.current, unread: store.unread(s), working: working(store.room(s.id)),
+  }));
+  chats.draw(list);
+  const unread = list.filter((c) => c.unread).length;
   $("unread-badge").hidden = unread === 0;
+  $("open-drawer").setAttribute("aria-label", unread ? `Chats, ${unread} unread` : "Chats");
   document.title = (unread ? `(${unread}) ` : "") + "Understudy";
 }
 
+let described = null;
+
 function drawStatus() {
-  const { state, text, instead } = summary(online ? status : null);
+  const now = online ? status : null;
+  const { state, text, more } = online && !status ? { state: "", text: "connecting…" } : summary(now);
   const pill = $("pill");
   pill.dataset.state = state;
-  $("pill-text").textContent = online && !status ? "connecting…" : text;
-  if (instead && online) $("pill-text").append(element("span", "instead", instead));
-  pill.title = status?.model?.selected ? `Selected: ${status.model.selected}` : "Status";
-  if ($("status").open) describe($("status-body"), online ? status : null);
+  pill.title = [now?.model?.selected, more].filter(Boolean).join(" · ") || "Status";
+  pill.setAttribute("aria-label", `Status: ${text} ${more || ""}`.trim());
+  $("pill-text").textContent = text;
+  if (more) $("pill-text").append(element("span", "more", " " + more));
+  if ($("status").open && described !== now) {
+    described = now;
+    describe($("status-body"), now);
+  }
+}
+
+// The line above the field. A short interruption is not worth one.
+const worthTelling = 1500;
+let away = 0; // since when the bot cannot be reached, 0 = it can
+
+function drawBanner() {
+  const gone = away && Date.now() - away > worthTelling;
+  const text = gone ? "The bot cannot be reached. This page keeps trying, and will send what you write." : trouble;
+  if ($("banner").textContent !== text) $("banner").textContent = text;
 }
 
 function announce(message) {
@@ -102,6 +108,7 @@ async function load(id) {
     const snapshot = await api.messages(id);
     store.room(id).load(snapshot);
     store.see(id);
+    trouble = "";
   });
   draw();
 }
@@ -123,6 +130,7 @@ async function reload() {
     store.setSessions(list);
     composer.commands = commands;
     for (const room of store.rooms.values()) room.forget();
+    trouble = "";
     $("app").hidden = false;
     $("sign-in").hidden = true;
     if (store.current) await load(store.current);
@@ -137,27 +145,35 @@ async function reload() {
 
 // Messages
 
-function say(text) {
-  const pending = { id: api.randomID(), text, failed: "" };
-  const session = store.current;
-  store.room(session).pending.push(pending);
+function say(text, label) {
+  const pending = { id: api.randomID(), text, label, session: store.current, since: Date.now(), failed: "", unsent: false, again: false };
+  store.room(store.current).pending.push(pending);
   draw();
   requestAnimationFrame(() => view.toEnd());
-  deliver(pending, session);
+  deliver(pending);
+}
+
+/** Says what a button stands for. The button may vanish, so the keyboard goes on in the field. */
+function press(text, label) {
+  say(text, label);
+  if (!phone.matches) $("input").focus();
 }
 
 const tries = 3;
+const keepsTrying = 5 * 60 * 1000; // what was written longer ago is only sent when the person wants it
 
-async function deliver(pending, session = store.current) {
-  const room = store.room(session);
-  pending.failed = "";
-  room.sign();
+async function deliver(pending) {
+  const room = store.room(pending.session);
+  Object.assign(pending, { failed: "", unsent: false });
+  if (online) room.sign();
   draw();
   for (let n = 1; ; n++) {
     try {
-      const message = await api.post(session, { id: pending.id, text: pending.text });
-      store.room(session).put(message);
-      store.touch(session, message);
+      const { id, text, label, again } = pending;
+      pending.again = true;
+      const message = await api.post(pending.session, { id, text, label, again });
+      room.put(message);
+      store.touch(pending.session, message);
       break;
     } catch (error) {
       if (error instanceof api.SignedOut) signedOut();
@@ -165,11 +181,31 @@ async function deliver(pending, session = store.current) {
         await new Promise((done) => setTimeout(done, n * 1500));
         continue;
       }
-      pending.failed = error instanceof api.SignedOut ? "Not signed in." : error.message;
+      if (error instanceof api.Unreachable && Date.now() - pending.since < keepsTrying) pending.unsent = true;
+      else pending.failed = error instanceof api.SignedOut ? "Not signed in." : error.message;
       room.rest();
       break;
     }
   }
+  draw();
+}
+
+/** Sends what could not be sent while the bot was away, in order. */
+async function deliverUnsent() {
+  for (const pending of [...store.rooms.values()].flatMap((room) => room.pending)) {
+    if (!pending.unsent) continue;
+    if (Date.now() - pending.since < keepsTrying) await deliver(pending);
+    else Object.assign(pending, { unsent: false, failed: "The bot was away for a while." });
+  }
+  draw();
+}
+
+/** Takes a message that could not be sent back into the field. */
+function edit(pending) {
+  const room = store.room(pending.session);
+  room.pending = room.pending.filter((p) => p !== pending);
+  composer.text = [composer.text.trim(), pending.text].filter(Boolean).join("\n");
+  $("input").focus();
   draw();
 }
 
@@ -206,10 +242,15 @@ async function guarded(work) {
     await work();
   } catch (error) {
     if (error instanceof api.SignedOut) signedOut();
-    else if (error instanceof api.Refused) online = false;
-    else throw error;
+    else if (error instanceof api.Refused) {
+      if (!(error instanceof api.Unreachable)) trouble = error.message;
+      clearTimeout(reloadTimer);
+      reloadTimer = setTimeout(reload, 5000);
+    } else throw error;
   }
 }
+
+let reloadTimer = 0;
 
 $("sign-in-form").addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -225,19 +266,29 @@ $("sign-in-form").addEventListener("submit", async (event) => {
 // Frame
 
 function drawer(open) {
-  document.body.classList.toggle("drawer", open && phone.matches);
-  $("scrim").hidden = !(open && phone.matches);
-  $("open-drawer").setAttribute("aria-expanded", open && phone.matches);
-  if (open) $("new-chat").focus();
+  open &&= phone.matches;
+  const was = document.body.classList.contains("drawer");
+  document.body.classList.toggle("drawer", open);
+  $("scrim").hidden = !open;
+  $("main").inert = open;
+  $("open-drawer").setAttribute("aria-expanded", open);
+  if (open) $("close-drawer").focus();
+  else if (was) $("open-drawer").focus();
 }
+
+$("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address names the chat
+  $("input").focus();
+});
 
 $("open-drawer").addEventListener("click", () => drawer(true));
 $("close-drawer").addEventListener("click", () => drawer(false));
 $("scrim").addEventListener("click", () => drawer(false));
 $("new-chat").addEventListener("click", newChat);
 $("to-end").addEventListener("click", () => view.toEnd());
-$("scroller").addEventListener("scroll", () => ($("to-end").hidden = view.atEnd()), { passive: true });
+$("scroller").addEventListener("scroll", () => ($("to-end").hidden = view.following), { passive: true });
 $("pill").addEventListener("click", () => {
+  described = undefined;
   $("status").showModal();
   drawStatus();
   refreshStatus();
@@ -266,12 +317,21 @@ api.follow({
   connected() {
     if (!online) refreshStatus();
     online = true;
+    away = 0;
+    deliverUnsent();
     draw();
   },
-  lost() {
+  async lost() {
     online = false;
-    guarded(async () => void (await api.commands())); // finds out whether we are signed out
+    if (!away) setTimeout(draw, worthTelling + 50);
+    away ||= Date.now();
     draw();
+    try {
+      await api.commands(); // finds out whether we are signed out
+      $("app").hidden = false;
+    } catch (error) {
+      if (error instanceof api.SignedOut) signedOut();
+    }
   },
   change(event) {
     if (event.type === "reset") {
@@ -281,7 +341,7 @@ api.follow({
     store.apply(event);
     if (event.type === "done") {
       setTimeout(() => { // the answer's last form follows in a moment
-        const last = store.room(event.session).messages.at(-1);
+        const last = store.room(event.session).messages.findLast((m) => !m.own);
         if (last) announce(last);
         refreshStatus();
       }, 400);

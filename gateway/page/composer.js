@@ -1,11 +1,12 @@
 // The field at the bottom: growing text, sending, and completion of slash commands.
 
-import { element } from "./view.js";
+import { element } from "./dom.js";
 
 export class Composer {
   commands = [];
   matches = [];
   chosen = 0;
+  busy = false;
 
   constructor(form, { say, stop }) {
     this.form = form;
@@ -15,6 +16,9 @@ export class Composer {
     this.popup = form.querySelector("#commands");
     this.say = say;
     this.stopButton.addEventListener("click", stop);
+    for (const button of [this.sendButton, this.stopButton]) {
+      button.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus, and a phone its keyboard
+    }
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.submit();
@@ -34,8 +38,14 @@ export class Composer {
     this.close();
   }
 
+  /** Offers to stop while an answer is in the making; with nothing to send, in the place of the button that sends. */
   working(is) {
+    this.busy = is;
+    const leaves = is ? this.sendButton : this.stopButton;
+    const focused = document.activeElement === leaves;
     this.stopButton.hidden = !is;
+    this.sendButton.hidden = is && this.text.trim() === "";
+    if (focused && leaves.hidden) this.input.focus();
   }
 
   submit() {
@@ -47,6 +57,7 @@ export class Composer {
 
   changed() {
     this.sendButton.disabled = this.text.trim() === "";
+    this.working(this.busy);
     this.input.style.height = "auto";
     this.input.style.height = this.input.scrollHeight + "px";
     const typed = /^\/([a-z0-9_-]*)$/i.exec(this.text);

@@ -1,6 +1,6 @@
 // The pill in the header, and the panel behind it.
 
-import { element } from "./view.js";
+import { element } from "./dom.js";
 
 const short = (model) => model.split("/").at(-1);
 
@@ -9,9 +9,15 @@ export function summary(status) {
   if (!status) return { state: "bad", text: "not connected" };
   const { selected, active } = status.model;
   if (status.readiness === "starting" || status.readiness === "draining") return { state: "warn", text: status.readiness };
-  if (active && active !== selected) return { state: "warn", text: short(active), instead: ` for ${short(selected)}` };
-  return { state: status.readiness === "ready" ? "good" : "bad", text: selected ? short(selected) : status.readiness };
+  if (active && active !== selected) return { state: "warn", text: short(active), more: `for ${short(selected)}` };
+  if (!selected) return { state: "bad", text: status.readiness };
+  const text = short(selected);
+  if (status.readiness !== "ready") return { state: "bad", text, more: status.readiness };
+  const more = outOfUse[status.model.credential];
+  return more ? { state: "warn", text, more } : { state: "good", text };
 }
+
+const outOfUse = { resting: "is out of use", none: "has no credential" };
 
 function fact(what, detail, state, mood) {
   const row = element("div", "fact");
@@ -22,6 +28,14 @@ function fact(what, detail, state, mood) {
   row.append(text);
   if (state) row.append(element("span", "state", state));
   return row;
+}
+
+// how the selected model is: a mood and a detail
+function condition(m) {
+  if (m.active && m.active !== m.selected) return ["bad", m.reason];
+  if (m.credential === "resting") return ["warn", "no credential can be used" + (m.until ? " " + until(m.until) : "")];
+  if (m.credential === "none") return ["bad", "no credential is stored"];
+  return ["good", ""];
 }
 
 function until(at) {
@@ -43,7 +57,8 @@ export function describe(body, status) {
   const m = status.model;
   const models = [];
   if (m.active && m.active !== m.selected) models.push(fact(m.active, "", "answers now", "warn"));
-  if (m.selected) models.push(fact(m.selected, m.active ? m.reason : "", m.source || "selected", m.active ? "bad" : "good"));
+  const [mood, detail] = condition(m);
+  if (m.selected) models.push(fact(m.selected, detail, m.source || "selected", mood));
   for (const f of m.fallbacks || []) if (f !== m.active) models.push(fact(f, "", "understudy"));
   section("Model of this chat", models);
   section("Out of use for now", (status.profiles || []).map((p) =>

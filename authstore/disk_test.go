@@ -21,11 +21,12 @@ import (
 	"understudy/llm"
 )
 
-// The variables that make the test binary a process on the store at a path: whose disk is full, or
-// who is not root.
+// The variables that make the test binary a process on the store at a path: whose disk is full, who is not
+// root, or for whom the disk can only be read.
 const (
 	fullDiskEnv = "AUTHSTORE_TEST_FULL_DISK"
 	strangerEnv = "AUTHSTORE_TEST_STRANGER"
+	readerEnv   = "AUTHSTORE_TEST_READER"
 )
 
 // runChild runs the test binary as another process.
@@ -130,6 +131,11 @@ func stranger(path string) error {
 			return err
 		}
 	}
+	return reader(path)
+}
+
+// reader uses the store at path where nothing can be written.
+func reader(path string) error {
 	ctx := context.Background()
 	_, closed := os.ReadFile(path)
 	s, err := Open(ctx, path, Deps{Refresher: &endpoint{valid: "R1"}, Log: slog.New(slog.DiscardHandler)})
@@ -197,6 +203,31 @@ func TestAReadOnlyDirectoryLosesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A store that belongs to another user and stands open to everybody is used too: that is for its owner to
+// change.
+func TestAStoreOfSomebodyElseIsUsed(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	base, err := os.MkdirTemp("", "authstore") // that of the test is closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	path := Path(base, "main")
+	s := mustOpen(t, path, Deps{})
+	mustPut(t, s, key("openai:a"), signIn(time.Minute))
+	if err := errors.Join(s.Close(), os.Chmod(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for dir := filepath.Dir(path); len(dir) >= len(base); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runChild(t, strangerEnv, path)
 }
 
 // protect sets the modes of the store's folder and of what is in it; everything from base on belongs

@@ -25,6 +25,10 @@ func (s *Store) owner(id llm.ProfileID) *Store {
 	return s.deps.Default
 }
 
+// Inherits reports whether a profile is not this agent's own but read from the default agent, where its
+// health is too.
+func (s *Store) Inherits(id llm.ProfileID) bool { return s.owner(id) != s }
+
 // has reports whether snap, whose profiles stand in order of id, has the profile.
 func has(snap *policy.Snapshot, id llm.ProfileID) bool {
 	_, ok := slices.BinarySearchFunc(snap.Profiles, id, func(p policy.Profile, id llm.ProfileID) int {

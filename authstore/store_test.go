@@ -49,6 +49,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if path := os.Getenv(readerEnv); path != "" {
+		if err := reader(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if path := os.Getenv(turnsEnv); path != "" {
 		if err := turns(path, os.Getenv(serverEnv), os.Getenv(stepEnv)); err != nil {
 			fmt.Fprintln(os.Stderr, err)

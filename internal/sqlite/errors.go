@@ -3,7 +3,9 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	driver "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 )
@@ -52,8 +54,21 @@ func Busy(err error) bool {
 	return false
 }
 
-// unwritable reports whether err means that the file, or the folder it lies in, can only be read.
-func unwritable(err error) bool { return code(err) == lib.SQLITE_READONLY }
+// Full reports whether err means that the disk is full.
+func Full(err error) bool { return code(err) == lib.SQLITE_FULL }
+
+// unwritable reports whether err, of opening path, means that the file or the folder it lies in can only be
+// read. On a disk that is mounted so, SQLite says that it cannot open what it keeps beside the file, as it
+// does when the process has no file descriptor left.
+func unwritable(path string, err error) bool {
+	switch code(err) {
+	case lib.SQLITE_READONLY:
+		return true
+	case lib.SQLITE_CANTOPEN:
+		return unix.Access(filepath.Dir(path), unix.W_OK) != nil
+	}
+	return false
+}
 
 // code returns the primary result code of a driver error, 0 for any other.
 func code(err error) int {

@@ -118,7 +118,7 @@ func restrict(path string, log *slog.Logger) error {
 		}
 		log.Warn("database was open to other users", "path", name, "mode", info.Mode().Perm().String())
 		if err := os.Chmod(name, 0o600); err != nil {
-			return fmt.Errorf("taking %s from other users: %w", name, err)
+			log.Warn("database stays open to other users", "path", name, "error", err)
 		}
 	}
 	return nil

@@ -108,12 +108,24 @@ func open(ctx context.Context, path string, opts Options) (*DB, error) {
 		return nil, err
 	}
 	db, err := connect(ctx, path, opts, "_txlock=immediate&_pragma=journal_mode(WAL)", "_query_only=1")
-	if at == ours && unwritable(err) && !logged(path) {
-		opts.Log.Warn("database can only be read", "path", path, "error", err)
-		return connect(ctx, path, opts, frozen, frozen)
+	if at != ours || !unwritable(path, err) {
+		return db, err
 	}
-	return db, err
+	how := frozen
+	if logged(path) {
+		how = guarded
+	}
+	db, again := connect(ctx, path, opts, how, how)
+	if again != nil {
+		return nil, errors.Join(err, again)
+	}
+	opts.Log.Warn("database can only be read", "path", path, "error", err)
+	return db, nil
 }
+
+// guarded opens a file with a log where nothing can be written. SQLite reads both if what it keeps beside
+// them is there too.
+const guarded = "mode=ro&_query_only=1"
 
 // frozen opens a file where nothing can be written, not even what SQLite keeps beside a database in
 // WAL mode. Every write fails.
@@ -237,6 +249,13 @@ func (db *DB) Writes() Pool { return Pool{db.writes} }
 
 // Reads returns what runs single queries on the connections that cannot write.
 func (db *DB) Reads() Pool { return Pool{db.reads} }
+
+// Touch changes the file and commits: only that tells whether it can be written. A transaction that changes
+// nothing succeeds on a full disk too.
+func (db *DB) Touch(ctx context.Context) error {
+	_, err := db.writer.ExecContext(ctx, "PRAGMA user_version = 1") // the number means nothing
+	return err
+}
 
 // Write runs f in one immediate transaction and commits unless f returns an error. f may run
 // statements and nothing else: no network, no waiting, no other transaction.

@@ -34,6 +34,8 @@ func (run *Run) attempt(ctx context.Context, x policy.Try, req *llm.Request) (a 
 	if x.Why == policy.WhyProbe || x.Why == policy.WhySibling || x.Why == policy.WhyLastResort {
 		run.logProbe(ctx, x)
 	}
+	run.doing(rec, time.Time{})
+	defer run.doing(Record{}, time.Time{})
 	called := false
 	cred, failed := run.credential(ctx, x.Profile)
 	if failed == nil {

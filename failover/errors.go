@@ -16,7 +16,9 @@ var ErrSwitchedTooOften = errors.New("the selection changed too often during the
 type FallbackSummaryError struct {
 	Attempts      []Record
 	SoonestExpiry time.Time // zero = no window of the tried chain is active
-	Cause         *AttemptError
+	// SoonestPassing counts only the windows that pass by themselves (policy.SoonestPassing).
+	SoonestPassing time.Time
+	Cause          *AttemptError
 }
 
 // Error lists what happened to each candidate. It is for logs.

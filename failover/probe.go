@@ -10,9 +10,8 @@ import (
 
 // Numbers of the probes between turns (spec/failover.md §12, spec/chat.md §6.5).
 const (
-	probeTimeout      = 20 * time.Second
-	probeBillingEvery = 30 * time.Minute // a billing lane is not touched more often
-	probeTokens       = 16               // the least that every API accepts
+	probeTimeout = 20 * time.Second
+	probeTokens  = 16 // the least that every API accepts
 )
 
 // ProbeResult says what came of a probe.
@@ -65,36 +64,18 @@ func (r *Runner) Probe(ctx context.Context, agent string, ref llm.ModelRef, only
 // probeProfile picks the profile to probe with: a free one, else the one whose window ends first.
 // result is set when there is nothing to ask.
 func (run *Run) probeProfile(onlyCooling bool) (profile llm.ProfileID, result ProbeResult) {
-	c, now := run.state.Chain[0], run.begun
+	c := run.state.Chain[0]
 	if c.Unfit != "" {
 		return "", ProbeNotNow
 	}
-	var soonest time.Time
-	for _, p := range c.Profiles {
-		w, blocked := run.state.Health.Block(p, c.Ref.Model, now)
-		if !blocked {
-			if onlyCooling {
-				return "", ProbeNotCooling
-			}
-			return p, ""
-		}
-		if off, disabled := run.state.Health.Disabled(p, c.Ref.Model, now); disabled {
-			touched := run.state.LastProbe[c.Ref.Provider]
-			if off.Since.After(touched) {
-				touched = off.Since
-			}
-			if off.Reason != llm.ReasonBilling || now.Sub(touched) < probeBillingEvery {
-				continue
-			}
-		}
-		if profile == "" || w.Until.Before(soonest) {
-			profile, soonest = p, w.Until
-		}
-	}
-	if profile == "" {
+	rest := policy.Snapshot{Health: run.state.Health, LastProbe: run.state.LastProbe}.Rest(c.Profiles, c.Ref, run.begun)
+	switch {
+	case rest.Free && onlyCooling:
+		return "", ProbeNotCooling
+	case rest.Profile == "":
 		return "", ProbeNotNow
 	}
-	return profile, ""
+	return rest.Profile, ""
 }
 
 // unheard is the host of a probe.

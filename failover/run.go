@@ -21,6 +21,7 @@ type Runner struct {
 	cache    skipCache
 	known    sync.Map // agent → policy.Snapshot, the last that could be read
 	sleepers sleepers
+	underway underway
 }
 
 // New returns a Runner.
@@ -51,6 +52,7 @@ func (p Plan) same(o Plan) bool {
 type Run struct {
 	runner   *Runner
 	host     Host
+	key      string // of the session
 	plan     Plan
 	settings *Settings
 	store    Store // nil when it cannot be used
@@ -68,13 +70,16 @@ type Run struct {
 	over     bool
 	told     bool
 	begun    time.Time
+	wanted   llm.ModelRef // plan.Selected
+	asked    Record       // the attempt under way
+	paused   time.Time    // until when the run waits
 	overload interface{ Stop() bool }
 }
 
 // Begin starts a turn's run. Finish must be called when the turn is over.
 func (r *Runner) Begin(ctx context.Context, p Plan, h Host) *Run {
 	now := r.deps.Clock.Now()
-	run := &Run{runner: r, host: h, plan: p, settings: r.deps.Settings(), pass: 1, begun: now}
+	run := &Run{runner: r, host: h, key: p.Session, plan: p, wanted: p.Selected, settings: r.deps.Settings(), pass: 1, begun: now}
 	if s, err := r.deps.Store(p.Agent); err != nil {
 		r.deps.Log.WarnContext(ctx, "auth_store_unavailable", "agent", p.Agent, "error", err.Error())
 	} else {
@@ -87,6 +92,7 @@ func (r *Runner) Begin(ctx context.Context, p Plan, h Host) *Run {
 	if !p.Quiet {
 		run.overload = r.deps.Clock.AfterFunc(policy.NoticeAfter, run.maybeStillRetrying)
 	}
+	r.underway.begin(run)
 	return run
 }
 
@@ -99,6 +105,7 @@ func (run *Run) Finish() {
 	run.mu.Lock()
 	run.over = true
 	run.mu.Unlock()
+	run.runner.underway.end(run)
 	if run.overload != nil {
 		run.overload.Stop()
 	}
@@ -406,7 +413,9 @@ func (run *Run) pause(ctx context.Context, d time.Duration) (changed bool, err e
 func (run *Run) wait(ctx context.Context, x policy.Wait) error {
 	run.log(ctx).InfoContext(ctx, "failover_wait", "why", string(x.Why), "seconds", x.For.Seconds())
 	began := run.clock().Now()
+	run.doing(Record{}, began.Add(x.For))
 	changed, err := run.pause(ctx, x.For)
+	run.doing(Record{}, time.Time{})
 	if o := run.runner.deps.Observer; o != nil {
 		o.Waited(run.plan.Ref, run.clock().Since(began), x.Why)
 	}

@@ -422,8 +422,22 @@ func TestSummaryNamesEveryCandidate(t *testing.T) {
 	if got := many.SoonestExpiry.Sub(start); got != 30*time.Second {
 		t.Errorf("soonest in %s, want 30s", got)
 	}
+	if got := many.SoonestPassing.Sub(start); got != 30*time.Second {
+		t.Errorf("the first to pass by itself in %s, want 30s", got)
+	}
 	if failover.ReasonOf(err) != llm.ReasonBilling {
 		t.Errorf("the turn's reason is %s, want that of the last request", failover.ReasonOf(err))
+	}
+}
+
+// A key that is wrong is not back when its rest ends.
+func TestSummaryTellsWhatPassesByItself(t *testing.T) {
+	s := newStage(t)
+	s.answer["a1"], s.answer["b1"] = fails(llm.Failure{Reason: llm.ReasonAuth, Status: 401}), fails(llm.Failure{Reason: llm.ReasonRateLimit, RetryAfter: time.Hour})
+	_, _, err := s.turn(plan("alpha/a1 beta/b1"), &host{})
+	var many *failover.FallbackSummaryError
+	if !errors.As(err, &many) || many.SoonestExpiry.Sub(start) != 30*time.Second || many.SoonestPassing.Sub(start) != time.Hour {
+		t.Errorf("%v: %+v", err, many)
 	}
 }
 

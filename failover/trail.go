@@ -17,7 +17,11 @@ const maxTrail = 512
 func (run *Run) clock() clock.Clock { return run.runner.deps.Clock }
 
 func (run *Run) log(context.Context) *slog.Logger {
-	return run.runner.deps.Log.With("agent", run.plan.Agent, "session", run.plan.Session, "turn", run.plan.Turn)
+	log := run.runner.deps.Log.With("agent", run.plan.Agent)
+	if run.plan.Turn == "" && run.plan.Session == "" {
+		return log // a probe between turns
+	}
+	return log.With("session", run.plan.Session, "turn", run.plan.Turn)
 }
 
 // note keeps a record.
@@ -103,10 +107,12 @@ func (run *Run) wrap(e *AttemptError) error {
 	if one || e.Work || policy.Terminal(e.Failure.Reason) && e.Failure.Reason != llm.ReasonInternal {
 		return e
 	}
+	chain, now := run.state.Chain[run.state.From:], run.clock().Now()
 	return &FallbackSummaryError{
-		Attempts:      trail,
-		SoonestExpiry: policy.SoonestExpiry(run.state.Chain[run.state.From:], run.state.Health, run.clock().Now()),
-		Cause:         e,
+		Attempts:       trail,
+		SoonestExpiry:  policy.SoonestExpiry(chain, run.state.Health, now),
+		SoonestPassing: policy.SoonestPassing(chain, run.state.Health, now),
+		Cause:          e,
 	}
 }
 

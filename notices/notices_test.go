@@ -130,6 +130,15 @@ func TestTexts(t *testing.T) {
 	if got, want := notices.FallbackCleared(p), "↪️ Model Fallback cleared: alpha/a1 (was beta/b1)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	for want, got := range map[string]string{
+		"🧠 The assistant selected beta/b1 for this session (strict - no fallbacks). /model default undoes it.":  notices.Selected(b1, false, llm.ModelRef{}),
+		"🧠 The assistant selected beta/b1 for this session (strict - no fallbacks). /model gamma/g1 undoes it.": notices.Selected(b1, false, g1),
+		"🧠 The assistant went back to the configured default, alpha/a1. /model gamma/g1 undoes it.":             notices.Selected(a1, true, g1),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
 
 func TestShowsFallback(t *testing.T) {

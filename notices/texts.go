@@ -26,6 +26,34 @@ func PinDropped(profile llm.ProfileID) string {
 	return fmt.Sprintf("🔑 The pinned profile %s no longer exists; I’m using the usual order. Pin another with /model <model>@<profile>.", profile)
 }
 
+// Selected says that a model selected another one for its conversation with a tool, and how to undo it.
+// isDefault tells that now is the configured default; before is what had been selected, zero = the default.
+// It names no profile: it may stand in a shared room.
+func Selected(now llm.ModelRef, isDefault bool, before llm.ModelRef) string {
+	undo := "default"
+	if !before.IsZero() {
+		undo = before.String()
+	}
+	if isDefault {
+		return fmt.Sprintf("🧠 The assistant went back to the configured default, %s. /model %s undoes it.", now, undo)
+	}
+	return fmt.Sprintf("🧠 The assistant selected %s for this session (strict - no fallbacks). /model %s undoes it.", now, undo)
+}
+
+// CredentialRevoked tells an owner that a credential is not taken any more, until when it is left out, and
+// the command that stores another. It names the profile: it is for a private chat.
+func CredentialRevoked(profile llm.ProfileID, until, command string) string {
+	return fmt.Sprintf("🔑 %s was revoked or is not allowed there any more; I leave it out until %s and then try it again. A new one: `%s`. What is left shows `bot auth status`.",
+		profile, until, command)
+}
+
+// CredentialUnpaid tells an owner that a provider wants money for a credential, until when it is left out,
+// and the command that does not wait for that; see CredentialRevoked.
+func CredentialUnpaid(profile llm.ProfileID, until, command string) string {
+	return fmt.Sprintf("💳 %s does not answer for billing reasons: the account has no credit left or its plan does not cover this. I leave it out until %s; once that is settled, `%s` brings it back at once.",
+		profile, until, command)
+}
+
 // CompactionStarted and CompactionDone frame an automatic compaction, where the operator wants
 // that told (`compaction.notifyUser`).
 const (

@@ -69,16 +69,29 @@ func (c Config) usesChain(getenv func(string) string) bool {
 	return false
 }
 
-// bedrockCatalogue is the shelf with the models of Bedrock, named by their profiles for the United
-// States.
-const bedrockCatalogue = "bedrock"
+// The shelves with the models of Bedrock, named by their profiles for the United States and for Europe.
+const (
+	bedrockCatalogue = "bedrock"
+	bedrockEurope    = "bedrock-europe"
+)
+
+// bedrockShelf is the shelf with the models that can be named in a region; "" = none is known.
+func bedrockShelf(region string) string {
+	switch {
+	case strings.HasPrefix(region, "us-") && !strings.HasPrefix(region, "us-gov-"):
+		return bedrockCatalogue
+	case strings.HasPrefix(region, "eu-"):
+		return bedrockEurope
+	}
+	return ""
+}
 
 // bedrock finds a model by the id of a model or of an inference profile, whole or at the end of an
 // ARN. The abilities are the same everywhere; the price is told only where the catalogue has that
 // very id.
 func (c *Catalogue) bedrock(model string) (ModelInfo, bool) {
 	id := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	for _, shelf := range []string{bedrockCatalogue, "bedrock-europe"} {
+	for _, shelf := range []string{bedrockCatalogue, bedrockEurope} {
 		if info, ok := c.load()[shelf].models[id]; ok {
 			return info, true
 		}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,6 +18,7 @@ type Catalogue struct {
 // shelf holds the models of one provider.
 type shelf struct {
 	models  map[string]ModelInfo // by lower-case id
+	ids     []string             // the provider's own defaults first
 	largest string               // the provider's own default
 }
 
@@ -79,7 +81,18 @@ func index(all []catwalk.Provider) map[string]shelf {
 		s := shelf{models: make(map[string]ModelInfo, len(p.Models)), largest: p.DefaultLargeModelID}
 		for _, m := range p.Models {
 			s.models[strings.ToLower(m.ID)] = fromCatwalk(m)
+			s.ids = append(s.ids, m.ID)
 		}
+		rank := func(id string) int {
+			switch id {
+			case p.DefaultLargeModelID:
+				return 0
+			case p.DefaultSmallModelID:
+				return 1
+			}
+			return 2
+		}
+		slices.SortStableFunc(s.ids, func(a, b string) int { return rank(a) - rank(b) })
 		shelves[string(p.ID)] = s
 	}
 	return shelves

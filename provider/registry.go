@@ -207,6 +207,7 @@ func (r *Registry) Model(ref llm.ModelRef) ModelInfo {
 	if m, ok := e.models[ref.Model]; ok {
 		info = m.apply(info)
 	}
+	info.Tools = info.Tools && !e.def.Quirks.NoTools
 	return info
 }
 
@@ -248,6 +249,19 @@ func (r *Registry) Models(id string) []string {
 		ids = append(ids, m.ID)
 	}
 	return ids
+}
+
+// Catalogued returns the ids of the models that the catalogue has of provider id, those that it
+// recommends first. At Bedrock they depend on the configured region. The result must not be changed.
+func (r *Registry) Catalogued(id string) []string {
+	e, ok := r.entries[llm.NormalizeProvider(id)]
+	if !ok {
+		return nil
+	}
+	if e.def.catalogue == bedrockCatalogue {
+		return r.catalogue.load()[bedrockShelf(e.cfg.Region)].ids
+	}
+	return r.catalogue.load()[e.def.catalogue].ids
 }
 
 // IdleTimeout returns how long a model of provider id may stay silent (spec/failover.md §8.4);

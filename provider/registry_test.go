@@ -232,3 +232,34 @@ func TestTransportHygiene(t *testing.T) {
 		t.Error("an overall time-out")
 	}
 }
+
+// TestCatalogued covers what a list of models is made of: the recommended one first, none twice, of a host
+// under another name too, and at Bedrock only what can be asked in the region.
+func TestCatalogued(t *testing.T) {
+	r := newRegistry(t, map[string]provider.Config{
+		"work":   {BaseURL: "https://api.openai.com/v1"},
+		"aws-us": {API: provider.Bedrock, Region: "us-east-1"},
+		"aws-eu": {API: provider.Bedrock, Region: "eu-central-1"},
+		"aws-il": {API: provider.Bedrock, Region: "il-central-1"},
+	})
+	first, _ := provider.NewCatalogue().DefaultModel("openai")
+	list := r.Catalogued("openai")
+	if len(list) < 2 || list[0] != first || !slices.Equal(list, r.Catalogued("work")) {
+		t.Errorf("%q", list)
+	}
+	for _, id := range r.IDs() {
+		seen := map[string]bool{}
+		for _, m := range r.Catalogued(id) {
+			if seen[m] || !r.Model(llm.ModelRef{Provider: id, Model: m}).Known {
+				t.Errorf("%s: %s", id, m)
+			}
+			seen[m] = true
+		}
+	}
+	for id, prefix := range map[string]string{"aws-us": "us.", "aws-eu": "eu.", "aws-il": "none", "amazon-bedrock": "none", "ollama": "none", "nobody": "none"} {
+		list := r.Catalogued(id)
+		if (len(list) > 0) == (prefix == "none") || slices.ContainsFunc(list, func(m string) bool { return !strings.HasPrefix(m, prefix) }) {
+			t.Errorf("%s: %q", id, list)
+		}
+	}
+}

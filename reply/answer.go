@@ -55,11 +55,15 @@ func (t *turn) compose(a failover.Answer) chat.Outbound {
 	}
 	say.Markdown = text
 	if speak := t.r.deps.Speak; speak != nil {
-		say.Markdown, say.Speech = speak(SpeechRequest{
-			Session: t.sess, Agent: t.req.Agent, To: t.req.To, In: t.req.In, Class: say.Class, Text: text,
-		})
-		if say.Markdown = strings.TrimSpace(say.Markdown); say.Markdown == "" && say.Speech != nil {
+		q := t.speechRequest()
+		q.Class, q.Text = say.Class, text
+		p := speak(q)
+		say.Markdown, say.Speech = strings.TrimSpace(p.Visible), p.Speech
+		if say.Markdown == "" && say.Speech != nil {
 			say.Markdown = say.Speech.Text // should the sound fail, nothing would be left
+		}
+		if p.AsVoice {
+			say.Media = chat.AsVoice(say.Media)
 		}
 	}
 	return say
@@ -114,7 +118,7 @@ func (t *turn) prefix(by llm.ModelRef) string {
 	if p == "" {
 		return ""
 	}
-	level := t.sess.Think
+	level := t.think()
 	if level == "" {
 		level = "off"
 	}

@@ -48,36 +48,41 @@ func notShown(name string, a chat.Attachment) string {
 	return fmt.Sprintf("[file: %s, not shown]", name)
 }
 
-// errTooBig tells that a file is larger than its kind may be.
-var errTooBig = errors.New("the file is too large")
+// ErrFileTooLarge tells that a file is larger than its kind may be.
+var ErrFileTooLarge = errors.New("the file is too large")
 
-// load returns the bytes of a file, at most so many.
-func (t *turn) load(ctx context.Context, in *chat.Inbound, a chat.Attachment, most int64) ([]byte, error) {
-	if a.Size > most {
-		return nil, errTooBig
+// load returns the bytes of a file, at most so many. done is called, always and once, when they are not
+// needed any more: other turns may wait for the room.
+func (t *turn) load(ctx context.Context, in *chat.Inbound, a chat.Attachment, most int64) (data []byte, done func(), err error) {
+	done = func() {}
+	switch {
+	case a.Size > most, int64(len(a.Data)) > most:
+		return nil, done, ErrFileTooLarge
+	case a.Data != nil:
+		return a.Data, done, nil
+	case t.r.deps.Fetch == nil:
+		return nil, done, errors.New("nobody fetches files")
 	}
-	data := a.Data
-	if data == nil {
-		if t.r.deps.Fetch == nil {
-			return nil, errors.New("nobody fetches files")
-		}
-		var err error
-		if data, err = t.r.deps.Fetch(ctx, in, a); err != nil {
-			t.log.WarnContext(ctx, "attachment_not_loaded", "error", err.Error())
-			return nil, err
-		}
+	size := most // the platform does not say how large it is
+	if a.Size > 0 {
+		size = a.Size
 	}
-	if int64(len(data)) > most { // the platform did not say how large it is
-		return nil, errTooBig
+	give, err := t.r.shelf.take(ctx, size)
+	if err != nil {
+		return nil, done, err
 	}
-	return data, nil
+	if data, err = t.r.deps.Fetch(ctx, in, a, most); err != nil {
+		t.log.WarnContext(ctx, "attachment_not_loaded", "error", err.Error())
+	}
+	return data, give, err
 }
 
 // image makes a picture fit for models. Those that take none get its label.
 func (t *turn) image(ctx context.Context, in *chat.Inbound, a chat.Attachment, name string) (*llm.Part, string) {
-	data, err := t.load(ctx, in, a, maxImageBytes)
+	data, done, err := t.load(ctx, in, a, maxImageBytes)
+	defer done()
 	switch {
-	case errors.Is(err, errTooBig):
+	case errors.Is(err, ErrFileTooLarge):
 		return nil, fmt.Sprintf("[image: %s, %s]", name, errTooLarge)
 	case err != nil:
 		return nil, fmt.Sprintf("[image: %s, could not be loaded]", name)
@@ -103,9 +108,10 @@ func (t *turn) image(ctx context.Context, in *chat.Inbound, a chat.Attachment, n
 }
 
 func (t *turn) textFile(ctx context.Context, in *chat.Inbound, a chat.Attachment, name string) string {
-	data, err := t.load(ctx, in, a, maxInlineBytes)
+	data, done, err := t.load(ctx, in, a, maxInlineBytes)
+	defer done()
 	switch {
-	case errors.Is(err, errTooBig), err == nil && bytes.IndexByte(data, 0) >= 0:
+	case errors.Is(err, ErrFileTooLarge), err == nil && bytes.IndexByte(data, 0) >= 0:
 		return notShown(name, a)
 	case err != nil:
 		return fmt.Sprintf("[file: %s, could not be loaded]", name)
@@ -119,9 +125,10 @@ func (t *turn) voice(ctx context.Context, in *chat.Inbound, a chat.Attachment, n
 	if t.r.deps.Transcribe == nil {
 		return fmt.Sprintf("[voice message: %s, not transcribed]", name)
 	}
-	data, err := t.load(ctx, in, a, maxVoiceBytes)
+	data, done, err := t.load(ctx, in, a, maxVoiceBytes)
+	defer done()
 	switch {
-	case errors.Is(err, errTooBig):
+	case errors.Is(err, ErrFileTooLarge):
 		return fmt.Sprintf("[voice message: %s, too long to be transcribed]", name)
 	case err != nil:
 		return fmt.Sprintf("[voice message: %s, could not be loaded]", name)

@@ -33,6 +33,15 @@ func (t *turn) compact(ctx context.Context, ref llm.ModelRef) error {
 	if t.summarised {
 		return errCompacted
 	}
+	err := t.shorten(ctx, ref)
+	if told := t.r.deps.Compacted; told != nil && !errors.Is(err, errNothingToCompact) {
+		told(err)
+	}
+	return err
+}
+
+// shorten is compact, the first time.
+func (t *turn) shorten(ctx context.Context, ref llm.ModelRef) error {
 	cut := keepFrom(t.entries, t.cfg.Compaction.KeepRecentTokens)
 	job := SummaryJob{
 		Ref: ref, Model: t.cfg.Compaction.Model, Plan: t.plannedNow(), Focus: t.focus,
@@ -104,12 +113,12 @@ func (t *turn) forgetOlder(ref llm.ModelRef) bool {
 	if !known {
 		most = estimate(t.request) / 2
 	}
-	n := turns(t.entries)
+	n := len(session.TurnStarts(t.entries))
 	for left := n; left > 0; {
 		if left = min(left-1, left*3/4); left == 0 {
 			t.entries = nil
 		} else {
-			t.entries = tail(t.entries, left)
+			t.entries = session.Tail(t.entries, left)
 		}
 		if t.request = t.prompt(); estimate(t.request) <= most {
 			break
@@ -118,47 +127,25 @@ func (t *turn) forgetOlder(ref llm.ModelRef) bool {
 	return n > 0
 }
 
-// turns counts the messages of people.
-func turns(entries []session.Entry) (n int) {
-	for _, e := range entries {
-		if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser {
-			n++
-		}
-	}
-	return n
-}
-
-// tail returns the last turns, whole: from the last-but-n message of a person on.
-func tail(entries []session.Entry, n int) []session.Entry {
-	for i, e := range slices.Backward(entries) {
-		if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser {
-			if n--; n == 0 {
-				return entries[i:]
-			}
-		}
-	}
-	return entries
-}
-
 // keepFrom returns the index of the first entry that stays as it is: the newest keep tokens, in
 // whole turns, and at least the last keepRecentTurns turns. It is always the beginning of a turn, so
 // no tool call is parted from its result. Without an older part it is that of the first entry.
 func keepFrom(entries []session.Entry, keep int) int {
-	size, turns := 0, 0
+	starts := session.TurnStarts(entries)
+	end, size := len(entries), 0
 	cut, recent := firstTurn(entries), firstTurn(entries)
-	for i := len(entries) - 1; i >= firstTurn(entries); i-- {
-		size += weight(entries[i].Message)
-		if entries[i].Kind != session.KindMessage || entries[i].Message.Role != llm.RoleUser {
-			continue
+	for n, i := range slices.Backward(starts) {
+		for _, e := range entries[i:end] {
+			size += weight(e.Message)
 		}
-		turns++
+		turns := len(starts) - n
 		if turns > keepRecentTurns && size/bytesPerToken > keep {
 			return cut
 		}
 		if turns == keepRecentTurns {
 			recent = i
 		}
-		cut = i
+		cut, end = i, i
 	}
 	// Everything is recent: an overflow still has to gain something, so only the last turns stay.
 	return recent

@@ -265,11 +265,13 @@ func TestCompactOnWish(t *testing.T) {
 	}
 }
 
-// entry is a random transcript for the property below.
+// drawTranscript is a random transcript for the property below: turns with several messages, collected
+// before them or steered into them, with calls and with or without an answer.
 func drawTranscript(rt *rapid.T) []session.Entry {
 	var list []session.Entry
+	id := ""
 	add := func(k session.Kind, m llm.Message) {
-		list = append(list, session.Entry{Kind: k, Message: m, Seq: int64(len(list) + 1)})
+		list = append(list, session.Entry{Kind: k, Message: m, Seq: int64(len(list) + 1), Turn: id})
 	}
 	text := func(role llm.Role) llm.Message {
 		return llm.Text(role, strings.Repeat("x", rapid.IntRange(0, 200).Draw(rt, "size")))
@@ -277,11 +279,17 @@ func drawTranscript(rt *rapid.T) []session.Entry {
 	if rapid.Bool().Draw(rt, "summary") {
 		add(session.KindCompaction, text(llm.RoleUser))
 	}
-	for range rapid.IntRange(0, 8).Draw(rt, "turns") {
-		add(session.KindMessage, text(llm.RoleUser))
+	for n := range rapid.IntRange(0, 8).Draw(rt, "turns") {
+		id = fmt.Sprint("t", n)
+		for range rapid.IntRange(1, 3).Draw(rt, "collected") {
+			add(session.KindMessage, text(llm.RoleUser))
+		}
 		for range rapid.IntRange(0, 2).Draw(rt, "calls") {
 			add(session.KindMessage, llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{ToolCall: &llm.ToolCall{ID: "1", Name: "f"}}}})
 			add(session.KindMessage, llm.Message{Role: llm.RoleTool, Parts: []llm.Part{{ToolResult: &llm.ToolResult{ID: "1"}}}})
+			if rapid.Bool().Draw(rt, "steered") {
+				add(session.KindMessage, text(llm.RoleUser))
+			}
 		}
 		if rapid.Bool().Draw(rt, "note") {
 			add(session.KindNote, text(llm.RoleUser))
@@ -293,13 +301,14 @@ func drawTranscript(rt *rapid.T) []session.Entry {
 	return list
 }
 
-func turnsIn(entries []session.Entry) (n int) {
+func turnsIn(entries []session.Entry) int {
+	ids := map[string]bool{}
 	for _, e := range entries {
-		if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser {
-			n++
+		if e.Kind == session.KindMessage {
+			ids[e.Turn] = true
 		}
 	}
-	return n
+	return len(ids)
 }
 
 func cutFault(entries []session.Entry, keep, cut int) error {
@@ -308,7 +317,7 @@ func cutFault(entries []session.Entry, keep, cut int) error {
 		return errors.New("outside of the transcript")
 	case cut == firstTurn(entries):
 		return nil
-	case entries[cut].Kind != session.KindMessage || entries[cut].Message.Role != llm.RoleUser:
+	case cut < len(entries) && turnsIn(entries[:cut])+turnsIn(entries[cut:]) != turnsIn(entries):
 		return errors.New("not at the beginning of a turn")
 	case turnsIn(entries[cut:]) < keepRecentTurns:
 		return errors.New("fewer turns stay than must")

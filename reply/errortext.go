@@ -169,55 +169,101 @@ const maxNamed = 5
 
 // summaryText names the candidates, each with the reason that came last, and says what to do.
 func summaryText(e *failover.FallbackSummaryError, v view) string {
-	reasons := make(map[llm.Reason]bool, 2)
-	last := make(map[llm.ModelRef]string, len(e.Attempts))
-	var order []llm.ModelRef // by last appearance
-	kept := false            // a stand-in was not asked because of what it costs
+	t := tally{reasons: make(map[llm.Reason]bool, 2), last: make(map[llm.ModelRef]string, len(e.Attempts))}
 	for _, a := range e.Attempts {
-		reasons[a.Reason] = true
-		last[a.Ref()] = notices.Because(a.Reason, a.Detail)
-		if a.Why == policy.WhyBudget {
-			last[a.Ref()] = becauseMoney
-			kept = true
-		}
-		order = slices.DeleteFunc(order, func(r llm.ModelRef) bool { return r == a.Ref() })
-		order = append(order, a.Ref())
+		t.add(a)
 	}
 	var b strings.Builder
 	switch {
-	case len(reasons) == 1 && reasons[llm.ReasonRateLimit]:
+	case len(t.reasons) == 1 && t.reasons[llm.ReasonRateLimit]:
 		b.WriteString("⏳ All models are temporarily rate-limited")
-	case len(reasons) == 1 && reasons[llm.ReasonOverloaded]:
+	case len(t.reasons) == 1 && t.reasons[llm.ReasonOverloaded]:
 		b.WriteString("🌊 All models are overloaded right now")
 	default:
 		b.WriteString("⚠️ None of the models could answer")
 	}
 	sep := ": "
-	for i, ref := range order {
+	for i, ref := range t.order {
 		if i == maxNamed {
-			fmt.Fprintf(&b, " and %d more", len(order)-i)
+			fmt.Fprintf(&b, " and %d more", len(t.order)-i)
 			break
 		}
-		fmt.Fprintf(&b, "%s%s (%s)", sep, shortRef(ref), last[ref])
+		fmt.Fprintf(&b, "%s%s (%s)", sep, shortRef(ref), t.last[ref])
 		sep = ", "
 	}
-	b.WriteString(".")
-	credentials := reasons[llm.ReasonAuth] || reasons[llm.ReasonAuthPermanent] || reasons[llm.ReasonBilling]
-	switch {
-	case onlyUnfit(reasons):
-		b.WriteString(" Choose another one with /model; /models lists what there is.")
-	case until(e.SoonestExpiry, v) != "":
-		fmt.Fprintf(&b, " The first is expected back%s.", until(e.SoonestExpiry, v))
-	case !credentials:
-		b.WriteString(" Please try again in a few minutes.")
-	}
-	if credentials {
-		b.WriteString(" The operator can look with `bot auth status`.")
-	}
-	if kept {
-		b.WriteString(" Models that cost money may stand in only within the budget, or when you agree.")
-	}
+	b.WriteString("." + t.again(e, v) + t.remedy())
 	return b.String()
+}
+
+// tally is what happened to the candidates of a turn that nobody answered.
+type tally struct {
+	reasons map[llm.Reason]bool
+	last    map[llm.ModelRef]string // what became of each, in words
+	order   []llm.ModelRef          // by last appearance
+	bare    []string                // providers without any credential
+	refused bool                    // a credential was not taken, or its account is unpaid
+	kept    bool                    // a stand-in was not asked because of what it costs
+}
+
+// add takes in one attempt or skip.
+func (t *tally) add(a failover.Record) {
+	ref := a.Ref()
+	t.reasons[a.Reason] = true
+	t.last[ref] = notices.Because(a.Reason, a.Detail)
+	switch {
+	case a.Why == policy.WhyBudget:
+		t.last[ref], t.kept = becauseMoney, true
+	case a.Why == policy.WhyNoProfile:
+		t.last[ref] = "no credential"
+		if !slices.Contains(t.bare, ref.Provider) {
+			t.bare = append(t.bare, ref.Provider)
+		}
+	case policy.NeedsHelp(a.Reason):
+		t.refused = true
+	}
+	t.order = slices.DeleteFunc(t.order, func(r llm.ModelRef) bool { return r == ref })
+	t.order = append(t.order, ref)
+}
+
+// again says when trying again is worth it, as far as waiting helps at all: a wrong key or an unpaid
+// account is not back when its rest ends.
+func (t *tally) again(e *failover.FallbackSummaryError, v view) string {
+	switch {
+	case onlyUnfit(t.reasons):
+		return " Choose another one with /model; /models lists what there is."
+	case until(e.SoonestPassing, v) != "":
+		return fmt.Sprintf(" The first is expected back%s.", until(e.SoonestPassing, v))
+	case !t.onlyHelp():
+		return " Please try again in a few minutes."
+	case len(t.reasons) == 1 && t.reasons[llm.ReasonBilling]:
+		return again(" I try again", e.SoonestExpiry, v)
+	}
+	return ""
+}
+
+// onlyHelp reports whether nothing passes by itself.
+func (t *tally) onlyHelp() bool {
+	for r := range t.reasons {
+		if !policy.NeedsHelp(r) && r != llm.ReasonCapability && r != llm.ReasonModelNotFound {
+			return false
+		}
+	}
+	return true
+}
+
+// remedy names the commands that help.
+func (t *tally) remedy() string {
+	text := ""
+	if t.refused {
+		text = " The operator can look with `bot auth status`."
+	}
+	if len(t.bare) > 0 {
+		text += fmt.Sprintf(" The operator can add a credential: `bot auth add %s:default`.", t.bare[0])
+	}
+	if t.kept {
+		text += " Models that cost money may stand in only within the budget, or when you agree."
+	}
+	return text
 }
 
 // becauseMoney is why a stand-in that costs money was not asked.

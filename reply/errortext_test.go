@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +63,20 @@ func all(soonest time.Duration, rs ...llm.Reason) error {
 	}
 	if soonest > 0 {
 		e.SoonestExpiry = start.Add(soonest)
+		if slices.ContainsFunc(rs, func(r llm.Reason) bool { return !policy.NeedsHelp(r) }) {
+			e.SoonestPassing = e.SoonestExpiry
+		}
 	}
+	return e
+}
+
+// bare returns the summary of a chain for which nothing is stored.
+func bare() error {
+	e := all(0, llm.ReasonAuth, llm.ReasonAuth).(*failover.FallbackSummaryError)
+	for i := range e.Attempts {
+		e.Attempts[i].Skipped, e.Attempts[i].Profile, e.Attempts[i].Why = true, "", policy.WhyNoProfile
+	}
+	e.Attempts[1].Provider = "beta"
 	return e
 }
 
@@ -93,6 +107,9 @@ func errorCases() (names []string, errs map[string]error) {
 	add("all overloaded", all(0, llm.ReasonOverloaded, llm.ReasonOverloaded, llm.ReasonOverloaded))
 	add("mixed", all(30*time.Second, llm.ReasonRateLimit, llm.ReasonTimeout, llm.ReasonEmptyResponse))
 	add("mixed with credentials", all(0, llm.ReasonAuth, llm.ReasonBilling, llm.ReasonUnclassified))
+	add("every key refused", all(30*time.Second, llm.ReasonAuth, llm.ReasonAuthPermanent))
+	add("every account unpaid", all(5*time.Hour, llm.ReasonBilling, llm.ReasonBilling))
+	add("no credential at all", bare())
 	add("eight of them", all(time.Hour, llm.ReasonAuth, llm.ReasonBilling, llm.ReasonOverloaded, llm.ReasonRateLimit, llm.ReasonTimeout, llm.ReasonModelNotFound, llm.ReasonCapability, llm.ReasonSessionExpired))
 	add("switched too often", fmt.Errorf("turn: %w", failed(llm.ReasonRateLimit, func(e *failover.AttemptError) { e.Err = failover.ErrSwitchedTooOften })))
 	add("too many tool calls", errTooManySteps)

@@ -31,8 +31,12 @@ func (t *turn) fail(ctx context.Context, err error) (Outcome, error) {
 		return o, nil
 	case errors.Is(cause, llm.ErrShutdown): // running it again would do again what was done
 		err, o.Reason = errRestarted, llm.ReasonAborted
+		o.Left = t.leave()
+		o.Steered -= o.Left
 	case cause != nil && !errors.Is(cause, llm.ErrTurnTimeout):
 		o.Status, o.Reason = Stopped, llm.ReasonAborted
+		o.Returned = t.giveBack(cause)
+		o.Steered = t.nSteered
 		t.conclude(ctx, o, err)
 		t.out.Cancel()
 		return o, nil

@@ -2,6 +2,7 @@ package reply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,7 +79,7 @@ func newStage(t *testing.T) *stage {
 			return list[0](ctx, n, req)
 		}
 	}
-	s.runner.deps.ToolsFor = func(string, chat.Address, Kind) []Tool { return s.tools }
+	s.runner.deps.ToolsFor = func(string, chat.Address) []Tool { return s.tools }
 	s.fresh()
 	return s
 }
@@ -194,10 +195,16 @@ func (s *stage) set(word, value string) {
 		s.agent.ErrorPolicy = ErrorPolicy(value)
 	case "visible":
 		s.agent.ContextVisibility = Visibility(value)
-		s.runner.deps.Allowed = func(_ chat.Address, id string) bool { return id == "bob" || id == "7" }
+		s.runner.deps.Allowed = func(who chat.Inbound) bool { return who.Sender.ID == "bob" || who.Sender.ID == "7" }
 	case "reminders":
 		s.agent.Commitments = true
-		s.runner.deps.ToolsFor = func(string, chat.Address, Kind) []Tool { return s.tools }
+		s.runner.deps.ToolsFor = func(string, chat.Address) []Tool { return s.tools }
+		s.runner.deps.OfferTime = func(_, when string) (string, error) {
+			if when == "yesterday" {
+				return "", errors.New("yesterday is over")
+			}
+			return "just " + when, nil
+		}
 	case "price":
 		s.runner.deps.Cost = func(ref llm.ModelRef, u llm.Usage) (float64, bool) {
 			return 0.001 * float64(u.Input+u.Output), ref.Model == value
@@ -210,6 +217,9 @@ func (s *stage) set(word, value string) {
 		s.info[ref("alpha/a1")] = failover.ModelInfo{Known: true, ContextWindow: n}
 	case "voice":
 		s.runner.deps.Speak = speakTagged
+		s.runner.deps.Voice = func(q SpeechRequest) Voice {
+			return Voice{Tagged: value == "tagged", Certain: value == "inbound" && q.Voice}
+		}
 		s.runner.deps.Transcribe = func(_ context.Context, a chat.Attachment) (string, error) { return "heard: " + string(a.Data), nil }
 	default:
 		s.Fatalf("nobody knows how to set %s", word)
@@ -217,17 +227,20 @@ func (s *stage) set(word, value string) {
 }
 
 // speakTagged speaks what is tagged, in a simple way.
-func speakTagged(q SpeechRequest) (string, *chat.Speech) {
+func speakTagged(q SpeechRequest) SpeechPlan {
+	attached := strings.Contains(q.Text, "[[audio_as_voice]]")
+	q.Text = strings.ReplaceAll(q.Text, "[[audio_as_voice]]", "")
+
 	aloud := regexp.MustCompile(`\[\[tts\]\]|\[\[tts:text\]\](.*?)\[\[/tts:text\]\]`)
 	m := aloud.FindStringSubmatch(q.Text)
 	if m == nil {
-		return q.Text, nil
+		return SpeechPlan{Visible: q.Text, AsVoice: attached}
 	}
 	visible := aloud.ReplaceAllString(q.Text, "")
 	if m[1] == "" {
 		m[1] = strings.TrimSpace(visible)
 	}
-	return visible, &chat.Speech{Text: m[1]}
+	return SpeechPlan{Visible: visible, Speech: &chat.Speech{Text: m[1]}, AsVoice: attached}
 }
 
 // direct tells a model what to do.
@@ -266,7 +279,7 @@ func (s *stage) prop(name, what string) Tool {
 		case "fails":
 			return "", fmt.Errorf("%s", rest)
 		case "attaches":
-			return "attached", c.Attach(chat.Attachment{Name: rest, Data: []byte("x")})
+			return "attached", c.Attach(chat.Attachment{Name: rest, MediaType: map[string]string{".mp3": "audio/mpeg"}[filepath.Ext(rest)], Data: []byte("x")})
 		}
 		return rest, nil
 	}}

@@ -22,7 +22,7 @@ func offerReminder() llm.Tool {
 		Description: "Offers the user to be reminded of something they or you promised to do. Use it only when a reminder would clearly help. The user sees a button and decides; do not claim that the reminder is set.",
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"text":{"type":"string","description":"what to remind of, one short sentence"},` +
-			`"when":{"type":"string","description":"when: a time such as 2026-03-02T15:00, or a span such as in 2h"}},` +
+			`"when":{"type":"string","description":"when: the user's local time such as tomorrow 9:00 or 2026-03-02 15:00, or a span such as in 2h"}},` +
 			`"required":["text","when"]}`),
 	}
 }
@@ -33,12 +33,19 @@ func (t *turn) offerTool(c llm.ToolCall) (string, error) {
 	if err := json.Unmarshal(object(c.Input), &in); err != nil {
 		return "", errors.New("text and when are needed")
 	}
+	if t.req.internal() {
+		return "", errors.New("nobody is there to take the offer")
+	}
 	text, when := short(harmless(in.Text), maxOfferText), short(harmless(in.When), maxOfferWhen)
 	switch {
 	case text == "" || when == "":
 		return "", errors.New("text and when are needed")
 	case t.offer != nil:
 		return "", errors.New("one reminder was offered in this turn already")
+	}
+	when, err := t.r.deps.OfferTime(t.req.Agent, when)
+	if err != nil {
+		return "", err
 	}
 	t.offer = &Offer{Text: text, When: when}
 	return "Offered. The user decides.", nil

@@ -42,7 +42,9 @@ func TestRequestsBeginAsTheOnesBefore(t *testing.T) {
 	other := Tool{Tool: llm.Tool{Name: "also"}}
 	r := newRig(t, look)
 	flip := false
+	r.agent.Commitments = true
 	r.runner.deps.ToolsFor = toolsInAnyOrder(&flip, look, other)
+	r.runner.deps.Voice = func(q SpeechRequest) Voice { return Voice{Tagged: true, Certain: q.Voice} }
 	key := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		key++
@@ -93,8 +95,8 @@ func TestRequestsBeginAsTheOnesBefore(t *testing.T) {
 }
 
 // toolsInAnyOrder gives the same tools in another order every time.
-func toolsInAnyOrder(flip *bool, a, b Tool) func(string, chat.Address, Kind) []Tool {
-	return func(string, chat.Address, Kind) []Tool {
+func toolsInAnyOrder(flip *bool, a, b Tool) func(string, chat.Address) []Tool {
+	return func(string, chat.Address) []Tool {
 		if *flip {
 			return []Tool{b, a}
 		}

@@ -27,7 +27,7 @@ const summaryLabel = "[Summary of the conversation so far]\n"
 // session, so that provider caches stay warm; the clock is not part of it.
 func (t *turn) prompt() llm.Request {
 	return llm.Request{
-		System: t.system(), Tools: t.toolSpecs(), CacheKey: t.sess.ID, Thinking: t.sess.Think,
+		System: t.system(), Tools: t.toolSpecs(), CacheKey: t.sess.ID, Thinking: t.think(),
 		Messages: t.messages(),
 	}
 }
@@ -57,6 +57,9 @@ func (t *turn) system() string {
 	}
 	if kind != chat.Direct && kind != "" && (!t.req.internal() || t.req.guest()) {
 		parts = append(parts, groupNote)
+	}
+	if t.aloud.Tagged {
+		parts = append(parts, speechNote)
 	}
 	now := t.local(t.began)
 	parts = append(parts, fmt.Sprintf("Today is %s (%s).", now.Format("Monday 2 January 2006"), zoneName(now)))

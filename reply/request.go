@@ -39,13 +39,19 @@ type Request struct {
 	Digests []string
 	// Selection replaces the session's own (cron, heartbeat, one-off); nil = the session's.
 	Selection *policy.Selection
+	// Think and Verbose hold for this turn instead of what the session says, and are not stored: what
+	// /think and /verbose take, "default" being the model's own level; "" = the session's.
+	Think, Verbose string
+	// Program tells that a program wrote the message in a conversation of people: the time of their last
+	// word stays (spec/chat.md §1.3).
+	Program bool
 	// Timeout replaces the agent's limit of a whole turn; 0 = the agent's.
 	Timeout time.Duration
 	// Light leaves the agent's files out (`lightContext`).
 	Light bool
-	// Tail bounds how many turns of the conversation an internal turn is shown; it then is a guest
-	// there: its result is written into the transcript once per ID, and nothing is shortened for it.
-	// 0 = the whole conversation.
+	// Tail bounds how many turns of the conversation the turn is shown; 0 = the whole conversation. An
+	// internal turn with it is a guest there: its result is written into the transcript once per ID, and
+	// nothing is shortened for it.
 	Tail int
 }
 
@@ -53,14 +59,31 @@ type Request struct {
 type Said struct {
 	In   *chat.Inbound
 	Text string // what the model is asked; often In.Text
+	// Digests is Request.Digests of a message that comes while the turn runs.
+	Digests []string
 }
 
 // HistoryLine is what somebody said in a group without addressing the bot.
 type HistoryLine struct {
-	Sender   string // how they are called
-	SenderID string // for Agent.ContextVisibility; "" = unknown
+	Sender   string   // how they are called
+	SenderID string   // for Agent.ContextVisibility; "" = unknown
+	Roles    []string // of the sender, for the same
 	Text     string
 	At       time.Time
+}
+
+// wordDefault takes the session's level of thinking back for one turn.
+const wordDefault = "default"
+
+// think is how hard the model is to think, "" = as it does by itself.
+func (t *turn) think() string {
+	switch t.req.Think {
+	case "":
+		return t.sess.Think
+	case wordDefault:
+		return ""
+	}
+	return t.req.Think
 }
 
 // internal reports whether the turn answers nobody: its fallbacks show in the run log only.
@@ -111,17 +134,26 @@ func (s Status) String() string {
 
 // Outcome is what came of a turn.
 type Outcome struct {
-	Status  Status
-	Reason  llm.Reason   // of a failure
-	Model   llm.ModelRef // who answered
-	Text    string       // the answer without prefix and footer, or the error text
-	RetryAt time.Time    // of a failure: when trying again is worth it; zero = unknown
-	Usage   llm.Usage
-	CostUSD *float64 // of the whole turn; nil = a price is not known
-	Trail   []failover.Record
+	Status Status
+	Reason llm.Reason   // of a failure
+	Model  llm.ModelRef // who answered
+	// Selected is who was to answer; zero when the turn did not get so far.
+	Selected llm.ModelRef
+	Text     string    // the answer without prefix and footer, or the error text
+	RetryAt  time.Time // of a failure: when trying again is worth it; zero = unknown
+	Usage    llm.Usage
+	CostUSD  *float64 // of the whole turn; nil = a price is not known
+	Trail    []failover.Record
 	// Steered is how many messages the turn took over while it ran (Deps.Steer): they are answered,
 	// or failed, with it.
 	Steered int
+	// Left is how many messages the turn took over last and gives back, because a shutdown ended it
+	// before anything was done for them: the next start answers them. They are not among Steered.
+	Left int
+	// Returned are messages of others than the one who stopped the turn (session.StoppedBy): nothing was done
+	// for them and the conversation does not hold them, so that they can wait for another turn. They are not
+	// among Steered.
+	Returned []*chat.Inbound
 	// Acted tells that a tool ran: what it did is done, whatever came after.
 	Acted bool
 	// Quiet tells that nobody was told of the failure, because of Agent.ErrorPolicy.
@@ -133,5 +165,5 @@ type Outcome struct {
 // Offer is a reminder that the model would like to set (built-in tool offer_reminder).
 type Offer struct {
 	Text string // of what to remind; plain, bounded
-	When string // as the model wrote it: untrusted, bounded; whoever schedules it has to understand it
+	When string // as Deps.OfferTime returned it
 }

@@ -112,7 +112,10 @@ func (r *rig) build(sessions Sessions, tools ...Tool) {
 		Agent:   func(string) Agent { return r.agent },
 		Models:  func() failover.Models { return r },
 		Notices: func() notices.Config { return r.notices },
-		Fetch: func(_ context.Context, _ *chat.Inbound, a chat.Attachment) ([]byte, error) {
+		Fetch: func(_ context.Context, _ *chat.Inbound, a chat.Attachment, most int64) ([]byte, error) {
+			if int64(len(a.Ref)) > most {
+				return nil, ErrFileTooLarge
+			}
 			if a.Ref == "gone" {
 				return nil, errors.New("404")
 			}
@@ -290,7 +293,7 @@ func (r *rig) ensure() {
 // transcript is what the session remembers: "user: hi", "assistant: call f", "tool: result", …
 func (r *rig) transcript() []string {
 	r.Helper()
-	entries, err := r.sessions.Load(r.Context(), r.session().ID)
+	entries, err := r.sessions.Page(r.Context(), r.session().ID, 0, 1000)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -352,6 +355,7 @@ func (o *outbox) Stream(s string) {
 }
 func (o *outbox) Committed() bool { return o.committed }
 func (o *outbox) Restart()        { o.preview = "" }
+func (o *outbox) Hold()           { o.said = append(o.said, "hold") }
 func (o *outbox) Notify(m chat.Outbound) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -365,7 +369,11 @@ func (o *outbox) Finish(_ context.Context, m chat.Outbound) error {
 	o.Notify(m)
 	o.ended, o.speech = true, m.Speech
 	for _, f := range m.Media {
-		o.said = append(o.said, "file "+f.Name)
+		what := "file "
+		if f.Voice {
+			what = "voice note "
+		}
+		o.said = append(o.said, what+f.Name)
 	}
 	return nil
 }

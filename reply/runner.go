@@ -46,14 +46,36 @@ type Delivery interface {
 	Cancel()
 }
 
+// Holder is a Delivery that may keep streamed text from being seen until the answer is finished, where the
+// sound of an answer comes before its text.
+type Holder interface {
+	// Hold tells that the answer is certain to be spoken. It is called before the first text.
+	Hold()
+}
+
 // SpeechRequest is an answer that could be spoken (spec/chat.md §4.2).
 type SpeechRequest struct {
 	Session session.Session
 	Agent   string
 	To      chat.Address
-	In      *chat.Inbound // nil for internal turns
+	Voice   bool // somebody spoke instead of writing what it answers
 	Class   chat.Class
 	Text    string // the model's words, directives included; no prefix and no footer
+}
+
+// SpeechPlan is what becomes of an answer that could be spoken.
+type SpeechPlan struct {
+	Visible string       // without directives
+	Speech  *chat.Speech // nil = it is not spoken
+	AsVoice bool         // sound that is attached to the answer is to be a voice note
+}
+
+// Voice is what is known of the speech of a turn's answer before there is one.
+type Voice struct {
+	// Tagged tells that an answer is spoken if the model asks for that: the system prompt says how.
+	Tagged bool
+	// Certain tells that the answer is spoken whatever it says, so its text may wait for the sound.
+	Certain bool
 }
 
 // Deps are what a Runner works with.
@@ -67,28 +89,39 @@ type Deps struct {
 	AgentAt func(id string, to chat.Address) Agent
 	Models  func() failover.Models
 	Notices func() notices.Config
-	// Fetch downloads an attachment of an authorised message.
-	Fetch func(ctx context.Context, in *chat.Inbound, a chat.Attachment) ([]byte, error)
+	// Fetch downloads an attachment of an authorised message, of at most so many bytes; a larger one is
+	// ErrFileTooLarge.
+	Fetch func(ctx context.Context, in *chat.Inbound, a chat.Attachment, most int64) ([]byte, error)
 
 	Tools []Tool
-	// ToolsFor returns the tools of one turn; it is asked once per turn. nil = Tools for all of them.
-	ToolsFor func(agent string, to chat.Address, k Kind) []Tool
+	// ToolsFor returns the tools of one turn; it is asked once per turn. They do not depend on what began
+	// it: requests begin with them, so a heartbeat with others would cost what the provider remembers of the
+	// conversation. What a call may do is for its Run to say (Call.Kind). nil = Tools for all of them.
+	ToolsFor func(agent string, to chat.Address) []Tool
 	// Approve asks people whether a call may run, and waits for their word. It must return soon after
 	// ctx ends. nil = nobody can be asked, so nothing that needs it runs.
 	Approve func(ctx context.Context, a Approval) (ok bool, err error)
+	// OfferTime reads when a model wants to remind somebody, and returns it in a form that means the same
+	// later. Its error is told to the model. nil = what the model wrote stays as it is.
+	OfferTime func(agent, when string) (string, error)
 	// Steer hands over messages that wait for the session and that the running turn may answer too.
 	// Whoever takes them owns them. It is asked at tool steps only. nil = none ever.
 	Steer func(key string) []Said
 
 	// Transcribe writes down what is said in a voice note, of which Data is set. nil = nobody can.
 	Transcribe func(ctx context.Context, a chat.Attachment) (text string, err error)
-	// Speak plans how an answer is spoken and returns what of it is shown. It is a pure function and
-	// also called on text that is still being written. nil = texts are shown as they are, nothing is
-	// spoken.
-	Speak func(SpeechRequest) (visible string, speech *chat.Speech)
-	// Allowed reports whether a sender may use the bot in a place, the bot itself included
-	// (Agent.ContextVisibility). nil = everybody.
-	Allowed func(to chat.Address, sender string) bool
+	// Voice foresees how a turn's answer will be spoken; class and text of the request are not set. It
+	// must not depend on who or what began the turn, but for Certain: Tagged is part of the system
+	// prompt, which is the same for all turns of a session. nil = nothing is known.
+	Voice func(SpeechRequest) Voice
+	// Speak plans how an answer is spoken and returns what of it is shown. It is a pure function. nil =
+	// texts are shown as they are, nothing is spoken.
+	Speak func(SpeechRequest) SpeechPlan
+	// Allowed reports whether somebody may use the bot where a message says: it has an address, a space,
+	// a sender and roles, and nothing else (Agent.ContextVisibility). nil = everybody.
+	Allowed func(who chat.Inbound) bool
+	// Compacted is told how an attempt to shorten a conversation ended. nil = nobody.
+	Compacted func(err error)
 	// Cost is the price of a usage in US dollars; known is false where the price is not. nil = never.
 	Cost func(ref llm.ModelRef, u llm.Usage) (usd float64, known bool)
 
@@ -108,11 +141,12 @@ type Runner struct {
 	deps     Deps
 	errors   told
 	pictures darkroom
+	shelf    *shelf
 }
 
 // New returns a Runner.
 func New(deps Deps) *Runner {
-	r := &Runner{deps: deps, pictures: newDarkroom()}
+	r := &Runner{deps: deps, pictures: newDarkroom(), shelf: newShelf(deps.Clock, mostShelved)}
 	if r.deps.Compact == nil {
 		r.deps.Compact = modelSummarizer{r}
 	}
@@ -120,7 +154,10 @@ func New(deps Deps) *Runner {
 		r.deps.AgentAt = func(id string, _ chat.Address) Agent { return r.deps.Agent(id) }
 	}
 	if r.deps.ToolsFor == nil {
-		r.deps.ToolsFor = func(string, chat.Address, Kind) []Tool { return r.deps.Tools }
+		r.deps.ToolsFor = func(string, chat.Address) []Tool { return r.deps.Tools }
+	}
+	if r.deps.OfferTime == nil {
+		r.deps.OfferTime = func(_, when string) (string, error) { return when, nil }
 	}
 	if r.deps.Steer == nil {
 		r.deps.Steer = func(string) []Said { return nil }
@@ -129,7 +166,10 @@ func New(deps Deps) *Runner {
 		r.deps.Cost = func(llm.ModelRef, llm.Usage) (float64, bool) { return 0, false }
 	}
 	if r.deps.Allowed == nil {
-		r.deps.Allowed = func(chat.Address, string) bool { return true }
+		r.deps.Allowed = func(chat.Inbound) bool { return true }
+	}
+	if r.deps.Voice == nil {
+		r.deps.Voice = func(SpeechRequest) Voice { return Voice{} }
 	}
 	if r.deps.IsSilent == nil {
 		r.deps.IsSilent = func(string) bool { return false }

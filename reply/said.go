@@ -29,7 +29,7 @@ var errEmptyMessage = errors.New("the message is empty")
 // said adds what the turn is to answer: the message that began it and those that came with it. Each
 // is a message of its own, so that no text can pass for another person's.
 func (t *turn) said(ctx context.Context) error {
-	all := append([]Said{{t.req.In, t.req.Text}}, t.req.More...)
+	all := append([]Said{{In: t.req.In, Text: t.req.Text}}, t.req.More...)
 	empty := true
 	for _, s := range all {
 		m, err := t.userMessage(ctx, s.In, s.Text)
@@ -40,9 +40,10 @@ func (t *turn) said(ctx context.Context) error {
 			return err
 		}
 		if empty {
-			m = t.withContext(m)
+			m = withContext(m, t.history(), t.req.Digests)
 		}
 		empty = false
+		t.hold(s.In)
 		t.add(m, llm.ModelRef{}, nil)
 	}
 	if empty {
@@ -53,14 +54,14 @@ func (t *turn) said(ctx context.Context) error {
 
 // withContext puts what was said before above a message. It is part of the message, so that it is
 // shown once and the beginning of later requests stays the same.
-func (t *turn) withContext(m llm.Message) llm.Message {
+func withContext(m llm.Message, history, digests []string) llm.Message {
 	var before []string
-	if lines := t.history(); len(lines) > 0 {
-		before = append(before, labelHistory+"\n"+untrusted("What others said", strings.Join(lines, "\n")))
+	if len(history) > 0 {
+		before = append(before, labelHistory+"\n"+untrusted("What others said", strings.Join(history, "\n")))
 	}
-	if len(t.req.Digests) > 0 {
-		lines := make([]string, len(t.req.Digests))
-		for i, d := range t.req.Digests {
+	if len(digests) > 0 {
+		lines := make([]string, len(digests))
+		for i, d := range digests {
 			lines[i] = unlabelled(harmless(short(d, maxDigest)))
 		}
 		before = append(before, labelDigests+"\n"+strings.Join(lines, "\n"))
@@ -79,7 +80,7 @@ func (t *turn) history() []string {
 	size, left := 0, 0
 	for i := len(t.req.History) - 1; i >= 0; i-- {
 		h := t.req.History[i]
-		if !t.sees(h.SenderID) {
+		if !t.sees(h.SenderID, h.Roles) {
 			continue
 		}
 		text := unlabelled(harmless(h.Text))
@@ -108,19 +109,23 @@ func unlabelled(s string) string {
 }
 
 // sees reports whether the words of somebody who does not talk to the bot are shown to the model.
-func (t *turn) sees(sender string) bool {
+func (t *turn) sees(sender string, roles []string) bool {
 	switch t.cfg.ContextVisibility {
 	case VisibleAllowed, VisibleAllowedOrQuote:
-		return sender != "" && t.r.deps.Allowed(t.req.To, sender)
+		who := chat.Inbound{Address: t.req.To, Sender: chat.Sender{ID: sender}, Roles: roles}
+		if t.req.In != nil {
+			who.Space = t.req.In.Space
+		}
+		return sender != "" && t.r.deps.Allowed(who)
 	}
 	return true
 }
 
-// seesQuote is sees for what a message quotes. One's own words may always be quoted, and between two
-// there is nobody else.
+// seesQuote is sees for what a message quotes. One's own words and the bot's may always be quoted, and
+// between two there is nobody else. Which roles somebody has who is quoted, no platform tells.
 func (t *turn) seesQuote(in *chat.Inbound) bool {
-	own := in.QuoteFrom.ID != "" && in.QuoteFrom.ID == in.Sender.ID
-	return own || in.Address.Kind == chat.Direct || t.cfg.ContextVisibility == VisibleAllowedOrQuote || t.sees(in.QuoteFrom.ID)
+	own := in.QuoteFrom.Self || in.QuoteFrom.ID != "" && in.QuoteFrom.ID == in.Sender.ID
+	return own || in.Address.Kind == chat.Direct || t.cfg.ContextVisibility == VisibleAllowedOrQuote || t.sees(in.QuoteFrom.ID, nil)
 }
 
 // userMessage builds what somebody said, with pictures where there are some. Text that others wrote

@@ -36,17 +36,11 @@ func (t *turn) spend(by llm.ModelRef, p session.Purpose, u llm.Usage) {
 
 // cost is the price of the turn; nil = not all of it is known.
 func (t *turn) cost() *float64 {
-	sum := int64(0)
-	for _, x := range t.spent {
-		if !x.Priced {
-			return nil
-		}
-		sum += x.CostMicros
-	}
-	if len(t.spent) == 0 {
+	micros, known := session.Cost(t.spent)
+	if !known {
 		return nil
 	}
-	usd := float64(sum) / 1e6
+	usd := float64(micros) / 1e6
 	return &usd
 }
 

@@ -37,9 +37,15 @@ type Call struct {
 	Session string // key of the session the turn belongs to
 	Agent   string
 	Turn    string
+	Kind    Kind // of the turn: whoever is not asked by somebody has nobody's rights
 	To      chat.Address
-	Sender  chat.Sender     // who wrote; zero in internal turns
-	Input   json.RawMessage // a JSON object
+	// Sender wrote the message that began the turn; zero in internal turns. Others may have written since,
+	// and the model follows whoever it reads: it says nothing of what the call may do.
+	Sender chat.Sender
+	Input  json.RawMessage // a JSON object
+	// Notify tells people in the turn's place in a line of its own that the call changed something for them:
+	// a notice, which is no part of the answer (spec/chat.md §2.3). In internal turns nobody is told.
+	Notify func(text string)
 	// Attach puts a file beside the turn's answer. It is sent even if the answer has no words. An error
 	// says that there is no room for it.
 	Attach func(chat.Attachment) error
@@ -84,11 +90,11 @@ var (
 	errUnknownEnd = errors.New("no result: the call did not end when it was stopped; whether it did its work is unknown")
 )
 
-// toolbox returns the tools of a turn. Their order is the same every time, so that the beginning of
-// requests is; of two with one name the first counts.
+// toolbox returns the tools of a turn. They and their order are the same every time, whatever began the
+// turn, so that the beginning of requests is; of two with one name the first counts.
 func (r *Runner) toolbox(q Request, cfg Agent) []Tool {
-	tools := slices.Clone(r.deps.ToolsFor(q.Agent, q.To, q.Kind))
-	if cfg.Commitments && !q.internal() {
+	tools := slices.Clone(r.deps.ToolsFor(q.Agent, q.To))
+	if cfg.Commitments {
 		tools = append([]Tool{{Tool: offerReminder(), offers: true}}, tools...)
 	}
 	slices.SortStableFunc(tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })

@@ -114,8 +114,8 @@ func TestServersCannotSpeakForOthers(t *testing.T) {
 
 func TestToolsOfATurnAreThoseOfItsPlace(t *testing.T) {
 	r := newRig(t)
-	r.runner.deps.ToolsFor = func(agent string, to chat.Address, k Kind) []Tool {
-		if agent != "main" || to.Kind != chat.Direct || k != Message {
+	r.runner.deps.ToolsFor = func(agent string, to chat.Address) []Tool {
+		if agent != "main" || to.Kind != chat.Direct {
 			return nil
 		}
 		return []Tool{{Tool: llm.Tool{Name: "b"}}, {Tool: llm.Tool{Name: "a", Description: "first"}}, {Tool: llm.Tool{Name: "a"}}}
@@ -128,6 +128,27 @@ func TestToolsOfATurnAreThoseOfItsPlace(t *testing.T) {
 	q.To.Kind, q.In.Address.Kind = chat.Group, chat.Group
 	if r.run(q); len(r.last().Tools) != 0 {
 		t.Error("a group has the tools of a person")
+	}
+}
+
+// What a call changed for people they are told beside the answer; where nobody asked, nobody is.
+func TestACallTellsPeopleWhatItChanged(t *testing.T) {
+	for kind, want := range map[Kind]string{Message: "notice changed|assistant Done.", Cron: "cron Done.", Heartbeat: "heartbeat Done."} {
+		r := newRig(t, Tool{Tool: llm.Tool{Name: "change"}, Run: func(_ context.Context, c Call) (string, error) {
+			if c.Kind != kind {
+				t.Errorf("a turn of kind %d is told to the call as %d", kind, c.Kind)
+			}
+			c.Notify("changed")
+			return "ok", nil
+		}})
+		r.models["a1"] = inTurn(calls("", "change"), says("Done."))
+		q := message("go")
+		if q.Kind = kind; kind != Message {
+			q.In = nil
+		}
+		if o := r.run(q); !o.Acted || strings.Join(r.out.said, "|") != want {
+			t.Errorf("kind %d: said %q, want %q", kind, r.out.said, want)
+		}
 	}
 }
 

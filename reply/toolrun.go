@@ -48,20 +48,36 @@ func (t *turn) hear(ctx context.Context) error {
 	if ctx.Err() == nil {
 		t.listen()
 	}
+	if t.late == 0 {
+		t.lateAt = len(t.fresh)
+	}
 	for len(t.steered) > 0 {
 		s := t.steered[0]
 		t.steered = t.steered[1:]
 		t.nSteered++
+		t.late++
 		m, err := t.userMessage(ctx, s.In, s.Text)
 		switch {
 		case errors.Is(err, errEmptyMessage):
 		case err != nil:
 			return err
 		default:
-			t.add(m, llm.ModelRef{}, nil)
+			t.hold(s.In)
+			t.add(withContext(m, nil, s.Digests), llm.ModelRef{}, nil)
 		}
 	}
 	return nil
+}
+
+// leave gives back the messages that were taken over and that nothing was done for, and returns how many:
+// whoever runs them again does nothing twice.
+func (t *turn) leave() int {
+	n := t.late + len(t.steered)
+	if t.late > 0 {
+		t.fresh = t.fresh[:t.lateAt]
+	}
+	t.late, t.steered, t.nSteered = 0, nil, t.nSteered-t.late
+	return n
 }
 
 // call executes one call of the model. foreign tells that text comes from a server.
@@ -79,7 +95,7 @@ func (t *turn) call(ctx context.Context, c llm.ToolCall) (text string, foreign b
 		text, err = t.offerTool(c)
 		return text, false, err
 	}
-	t.acted = true
+	t.acted, t.late = true, 0
 	t.run.Working()
 	t.showCall(tool, c)
 	text, err = t.runTool(ctx, tool, c)
@@ -116,6 +132,13 @@ func (t *turn) approved(ctx context.Context, tool Tool, c llm.ToolCall) error {
 	return nil
 }
 
+// noticeTo tells people what a call did.
+func (t *turn) noticeTo(text string) {
+	if !t.req.internal() {
+		t.out.Notify(t.outbound(chat.Notice, text))
+	}
+}
+
 // runTool executes one call, within its time. A crash of the tool is an error of the tool, not of
 // the bot.
 func (t *turn) runTool(ctx context.Context, tool Tool, c llm.ToolCall) (string, error) {
@@ -134,8 +157,8 @@ func (t *turn) runTool(ctx context.Context, tool Tool, c llm.ToolCall) (string, 
 			}
 		}()
 		text, err = tool.Run(call, Call{
-			Session: t.sess.Key, Agent: t.req.Agent, Turn: t.req.ID, To: t.req.To, Sender: t.sender(),
-			Input: object(c.Input), Attach: t.files.add,
+			Session: t.sess.Key, Agent: t.req.Agent, Turn: t.req.ID, Kind: t.req.Kind, To: t.req.To, Sender: t.sender(),
+			Input: object(c.Input), Notify: t.noticeTo, Attach: t.files.add,
 		})
 		return err
 	})

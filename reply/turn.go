@@ -31,6 +31,7 @@ type turn struct {
 	// inherited is the choice that a thread takes over from its parent; zero = none.
 	inherited session.Override
 	out       Delivery
+	aloud     Voice // of the answer
 	run       *failover.Run
 	watch     watch
 
@@ -46,6 +47,10 @@ type turn struct {
 	// steered are messages that came while a tool ran and that the next step is to see.
 	steered  []Said
 	nSteered int
+	// late counts those that were heard since a tool ran last, so that nothing was done for them yet;
+	// lateAt is where the first of them stands in fresh.
+	late, lateAt int
+	spoken       []spoken // where in fresh the messages of people stand
 	// summarised tells that a compaction happened in this turn; tight, that results of tools are shown
 	// shortened because nothing else helped.
 	summarised, tight bool
@@ -63,6 +68,9 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	defer t.beginWatch(ctx)()
 	if err := t.open(ctx); err != nil {
 		return t.fail(ctx, fmt.Errorf("open session: %w", err))
+	}
+	if h, ok := t.out.(Holder); ok && t.aloud.Certain {
+		h.Hold()
 	}
 	if t.cfg.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -88,6 +96,7 @@ func (t *turn) work(ctx context.Context) (a failover.Answer, err error) {
 		return a, err
 	}
 	plan := t.prepare(ctx)
+	t.doing("🤖", plan.Chain[0].String())
 	t.run = t.r.deps.Failover.Begin(ctx, plan, t)
 	defer t.run.Finish()
 	t.dropLostPin(ctx)
@@ -185,7 +194,7 @@ func (t *turn) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !t.req.internal() {
+	if !t.req.internal() && !t.req.Program {
 		if err := sessions.Touch(ctx, s.Key, t.began); err != nil {
 			return err
 		}
@@ -211,8 +220,9 @@ func (t *turn) read(ctx context.Context, s session.Session) (err error) {
 		return err
 	}
 	if t.req.Tail > 0 {
-		t.entries = tail(t.entries, t.req.Tail)
+		t.entries = session.Tail(t.entries, t.req.Tail)
 	}
+	t.aloud = t.r.deps.Voice(t.speechRequest())
 	return nil
 }
 
@@ -262,7 +272,7 @@ func (t *turn) outcome(s Status) Outcome {
 		Steered: t.nSteered + len(t.steered), // those that a crash left lying too
 	}
 	if t.run != nil {
-		o.Trail = t.run.Trail()
+		o.Trail, o.Selected = t.run.Trail(), t.run.Plan().Selected
 	}
 	return o
 }

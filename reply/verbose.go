@@ -1,6 +1,7 @@
 package reply
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -17,14 +18,18 @@ const (
 	maxShownOutput = 400
 )
 
+// verbosity is what somebody wants to see of tools.
+func (t *turn) verbosity() string { return cmp.Or(t.req.Verbose, t.sess.Verbose) }
+
 // verbose reports whether somebody wants to see how the turn works.
 func (t *turn) verbose() bool {
-	on := t.sess.Verbose == verboseOn || t.sess.Verbose == verboseFull
-	return on && !t.req.internal() && (t.req.To.Kind == chat.Direct || t.cfg.VerboseInGroups)
+	mode := t.verbosity()
+	return (mode == verboseOn || mode == verboseFull) && !t.req.internal() && (t.req.To.Kind == chat.Direct || t.cfg.VerboseInGroups)
 }
 
 // showCall tells that a tool runs.
 func (t *turn) showCall(tool Tool, c llm.ToolCall) {
+	t.doing("🛠", tool.Name)
 	if !t.verbose() {
 		return
 	}
@@ -37,7 +42,7 @@ func (t *turn) showCall(tool Tool, c llm.ToolCall) {
 
 // showResult tells what a tool returned, where that is wanted.
 func (t *turn) showResult(tool Tool, text string, err error) {
-	if !t.verbose() || t.sess.Verbose != verboseFull && err == nil {
+	if !t.verbose() || t.verbosity() != verboseFull && err == nil {
 		return
 	}
 	mark := "→"

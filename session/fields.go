@@ -82,13 +82,19 @@ func (s *Store) ClearAutos(ctx context.Context, probed []Session) (cleared int, 
 			if err != nil {
 				return err
 			}
-			if !ses.clearAuto(p.Override) {
-				continue
-			}
-			if _, err := s.change(ctx, q, ses, nil); err != nil {
+			_, err = s.change(ctx, q, ses, func(x *Session) error {
+				if !x.clearAuto(p.Override) {
+					return errUnchanged
+				}
+				return nil
+			})
+			switch {
+			case errors.Is(err, errUnchanged):
+			case err != nil:
 				return err
+			default:
+				cleared++
 			}
-			cleared++
 		}
 		return nil
 	})

@@ -105,6 +105,8 @@ func TestResetIsDue(t *testing.T) {
 		{"daily, an hour that the clock skips", ResetConfig{Mode: ResetDaily, AtHour: &two}, at(8, 0, 30), at(8, 0, 30), at(8, 3, 30), true},
 		{"idle, exactly", idle, at(2, 5, 0), at(2, 5, 0), at(2, 5, 30), false},
 		{"idle, over", idle, at(2, 5, 0), at(2, 5, 0), at(2, 5, 31), true},
+		{"idle, begun anew since", idle, at(2, 9, 0), at(2, 5, 0), at(2, 9, 30), false},
+		{"idle, begun anew and over", idle, at(2, 9, 0), at(2, 5, 0), at(2, 9, 31), true},
 		{"idle, nobody wrote", idle, at(2, 5, 0), time.Time{}, at(9, 5, 0), false},
 		{"both, idle first", both, at(2, 5, 0), at(2, 5, 0), at(2, 6, 0), true},
 		{"both, daily first", both, at(2, 3, 0), at(2, 3, 50), at(2, 4, 5), true},

@@ -70,11 +70,9 @@ type Task struct {
 	// Preempt, if set, cancels the key's active run with this cause.
 	Preempt error
 	// Cap is how many tasks may wait before this one; 0 = LaneConfig.Cap. Drop says what gives way
-	// in a full queue; the zero value refuses this one. Digest is the line that stays of this task
-	// when DropSummarize takes it out.
-	Cap    int
-	Drop   DropPolicy
-	Digest string
+	// in a full queue; the zero value refuses this one.
+	Cap  int
+	Drop DropPolicy
 	// Batch joins tasks: waiting ones of equal, non-empty Batch that stand next to each other run
 	// as one when their turn comes. Steer also lets the run that is active take the task over
 	// (Take), if it is of the same Batch. Quiet lets a task that had to wait go on waiting until
@@ -90,7 +88,8 @@ type Task struct {
 	// RunAll, if set, is called instead of Run: with the items of the whole batch.
 	RunAll func(ctx context.Context, w Work)
 	// Dropped is called instead of Run when the task leaves the queue unrun, with the cause:
-	// llm.ErrStopped, llm.ErrShutdown, ErrFull or, if its Digest stays, ErrDigested. It may be nil
+	// llm.ErrStopped, llm.ErrShutdown or ErrFull. ErrDigested tells that a later run speaks of it
+	// (Work.Digested); unless one does, Dropped is called again, with one of the others. It may be nil
 	// and must not block.
 	Dropped func(cause error)
 
@@ -98,12 +97,10 @@ type Task struct {
 	waits  bool // the key was busy when it came
 }
 
-// Work is what a run is to do: the items of a batch in order of arrival, and one line for each task
-// that had to leave the queue before it.
-type Work struct {
-	Items   []any
-	Digests []string
-}
+// Work is what a run is to do: the items of a batch in order of arrival. Digested are those of earlier
+// tasks that gave way in a full queue (DropSummarize), to be told in a line each. All of them are the
+// run's: what becomes of them is up to it.
+type Work struct{ Items, Digested []any }
 
 // slowStart is how long a task may wait before the log says so.
 const slowStart = 2 * time.Second
@@ -139,8 +136,8 @@ type lane struct {
 	since  time.Time
 	cancel context.CancelCauseFunc
 	// rest is the timer of a key that waits for quiet, nil = it does not.
-	rest    *clock.Timer
-	digests []string // of what left the queue, for the next run
+	rest     *clock.Timer
+	digested []*Task // that gave way in a full queue, for the next run; the key stays for them
 }
 
 // NewLanes returns lanes without work. log may be nil.
@@ -155,23 +152,20 @@ func NewLanes(cfg LaneConfig, clk clock.Clock, log *slog.Logger) *Lanes {
 // neither Run nor Dropped is called.
 func (l *Lanes) Submit(key string, t Task) error {
 	l.mu.Lock()
-	dropped, err := l.submit(key, &t)
+	digested, dropped, err := l.submit(key, &t)
 	l.mu.Unlock()
-	cause := ErrFull
-	if t.Drop == DropSummarize {
-		cause = ErrDigested
-	}
-	drop(dropped, cause)
+	drop(digested, ErrDigested)
+	drop(dropped, ErrFull)
 	return err
 }
 
-// submit is Submit with mu held; it returns what was dropped to make room.
-func (l *Lanes) submit(key string, t *Task) (dropped []*Task, err error) {
+// submit is Submit with mu held; it returns what gave way to make room.
+func (l *Lanes) submit(key string, t *Task) (digested, dropped []*Task, err error) {
 	if l.draining {
-		return nil, ErrDraining
+		return nil, nil, ErrDraining
 	}
 	if l.waiting >= l.cfg.MaxWaiting {
-		return nil, ErrFull
+		return nil, nil, ErrFull
 	}
 	n := l.lanes[key]
 	if n == nil {
@@ -179,8 +173,8 @@ func (l *Lanes) submit(key string, t *Task) (dropped []*Task, err error) {
 	}
 	place := n.place()
 	if !t.Front && len(n.queue) >= cmp.Or(t.Cap, l.cfg.Cap) {
-		if dropped = l.makeRoom(n, t.Drop); dropped == nil {
-			return nil, ErrFull
+		if digested, dropped = l.makeRoom(n, t.Drop); digested == nil && dropped == nil {
+			return nil, nil, ErrFull
 		}
 	}
 	t.queued, t.waits = l.clock.Now(), n.active != nil || len(n.queue) > 0
@@ -199,28 +193,33 @@ func (l *Lanes) submit(key string, t *Task) (dropped []*Task, err error) {
 	}
 	l.move(n, place)
 	l.dispatch()
-	return dropped, nil
+	return digested, dropped, nil
 }
 
-// makeRoom drops the oldest waiting task that is not a Front one, if the policy allows it.
-func (l *Lanes) makeRoom(n *lane, p DropPolicy) (dropped []*Task) {
+// makeRoom takes the oldest waiting task that is not a Front one out, if the policy allows it.
+func (l *Lanes) makeRoom(n *lane, p DropPolicy) (digested, dropped []*Task) {
 	i := slices.IndexFunc(n.queue, func(x *Task) bool { return !x.Front })
 	if i < 0 || p != DropOld && p != DropSummarize {
-		return nil
+		return nil, nil
 	}
-	oldest := n.queue[i]
-	if p == DropSummarize {
-		n.digests = append(n.digests, oldest.Digest)
-		n.digests = n.digests[max(0, len(n.digests)-mostDigests):]
+	oldest := n.queue[i : i+1 : i+1]
+	n.queue = slices.Concat(n.queue[:i], n.queue[i+1:])
+	l.waiting--
+	if p == DropOld {
+		return nil, oldest
 	}
-	return l.remove(n, func(x *Task) bool { return x == oldest })
+	n.digested = append(n.digested, oldest...)
+	if over := len(n.digested) - mostDigests; over > 0 {
+		dropped, n.digested = n.digested[:over:over], n.digested[over:]
+	}
+	return oldest, dropped
 }
 
 // mostQuiets times its Quiet is the longest that a task rests: a conversation that is never quiet is
 // answered all the same.
 const mostQuiets = 10
 
-// mostDigests bounds the lines that are kept of dropped tasks of one key.
+// mostDigests bounds how many tasks of one key are kept to be told in a line.
 const mostDigests = 50
 
 // place returns the line of ready keys that n stands in; pools means none.
@@ -302,24 +301,31 @@ func (n *lane) batch() int {
 	return i
 }
 
-// take removes the first tasks of n's queue and returns what they are about; mu is held.
-func (l *Lanes) take(n *lane, count int) []any {
-	items := make([]any, count)
-	for i, t := range n.queue[:count] {
-		items[i] = t.Item
-	}
+// take removes the first tasks of n's queue, and with told what gave way before them, and returns what
+// they are about; mu is held.
+func (l *Lanes) take(n *lane, count int, told bool) Work {
+	w := Work{Items: items(n.queue[:count])}
 	n.queue = slices.Delete(n.queue, 0, count)
 	l.waiting -= count
-	return items
+	if told {
+		w.Digested, n.digested = items(n.digested), nil
+	}
+	return w
+}
+
+// items are what tasks are about.
+func items(tasks []*Task) []any {
+	var list []any
+	for _, t := range tasks {
+		list = append(list, t.Item)
+	}
+	return list
 }
 
 // start runs the first task of n, with its batch; mu is held.
 func (l *Lanes) start(n *lane) {
 	t := n.queue[0]
-	w := Work{Items: l.take(n, n.batch())}
-	if t.RunAll != nil {
-		w.Digests, n.digests = n.digests, nil
-	}
+	w := l.take(n, n.batch(), t.RunAll != nil)
 	l.running[t.Pool]++
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n.active, n.since, n.cancel = t, l.clock.Now(), cancel

@@ -20,19 +20,28 @@ import (
 // message is a task that takes a second and writes down what it answers.
 func (r *trace) message(name string) Task {
 	return Task{
-		Owner: name[:1], Item: name, Digest: name + " in short", Batch: "here",
+		Owner: name[:1], Item: name, Batch: "here",
 		RunAll: func(ctx context.Context, w Work) {
-			var names []string
-			for _, item := range w.Items {
-				names = append(names, item.(string))
-			}
-			r.add("answers %s%s", strings.Join(names, "+"), strings.Join(append([]string{""}, w.Digests...), " after "))
+			r.add("answers %s", told(w))
 			if err := (clock.Clock{}).Sleep(ctx, time.Second); err != nil {
-				r.add("%s: %v", strings.Join(names, "+"), err)
+				r.add("%s: %v", told(w), err)
 			}
 		},
 		Dropped: func(cause error) { r.add("%s dropped: %v", name, cause) },
 	}
+}
+
+// told writes down what a run is to do.
+func told(w Work) string {
+	var names []string
+	for _, item := range w.Items {
+		names = append(names, item.(string))
+	}
+	text := strings.Join(names, "+")
+	for _, item := range w.Digested {
+		text += " after " + item.(string)
+	}
+	return text
 }
 
 func TestWaitingMessagesOfOneBatchAreOneTurn(t *testing.T) {
@@ -94,17 +103,17 @@ func TestTheRunningTurnTakesSteeredMessages(t *testing.T) {
 			x.Steer = true
 			return x
 		}
-		if l.Take("k") != nil {
+		if told(l.Take("k")) != "" {
 			t.Error("took from nobody")
 		}
 		mustSubmit(t, l, "k", r.message("a1"))
 		synctest.Wait()
 		mustSubmit(t, l, "k", steered("a2"), steered("a3"), r.message("a4"), steered("a5"))
-		if got := fmt.Sprint(l.Take("k")); got != "[a2 a3]" {
+		if got := told(l.Take("k")); got != "a2+a3" {
 			t.Errorf("took %s", got)
 		}
-		if got := l.Take("k"); got != nil { // a4 goes first
-			t.Errorf("took %v", got)
+		if got := told(l.Take("k")); got != "" { // a4 goes first
+			t.Errorf("took %s", got)
 		}
 		<-time.After(10 * time.Second)
 		check(t, r, "answers a1", "answers a4+a5")
@@ -141,7 +150,7 @@ func TestWhatGivesWayInAFullQueue(t *testing.T) {
 	}{
 		{DropNew, []string{"answers a1", "answers a2+a3"}, ErrFull},
 		{DropOld, []string{"answers a1", "a2 dropped: " + ErrFull.Error(), "answers a3+a4"}, nil},
-		{DropSummarize, []string{"answers a1", "a2 dropped: " + ErrDigested.Error(), "answers a3+a4 after a2 in short"}, nil},
+		{DropSummarize, []string{"answers a1", "a2 dropped: " + ErrDigested.Error(), "answers a3+a4 after a2"}, nil},
 	} {
 		t.Run(string(c.drop), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -159,6 +168,99 @@ func TestWhatGivesWayInAFullQueue(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhatGaveWayIsToldOfOrDropped follows messages that were taken out of a full queue to where they end: in
+// the next run, in the one that takes steered messages, or, where no run tells of them, with the reason.
+func TestWhatGaveWayIsToldOfOrDropped(t *testing.T) {
+	full := func(t *testing.T, r *trace, l *Lanes, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			x := r.message(name)
+			x.Cap, x.Drop, x.Steer = 1, DropSummarize, true
+			mustSubmit(t, l, "k", x)
+			synctest.Wait()
+		}
+	}
+	for _, c := range []struct {
+		name string
+		play func(t *testing.T, r *trace, l *Lanes)
+		want []string
+	}{
+		{"in the turn that takes the others", func(t *testing.T, r *trace, l *Lanes) {
+			full(t, r, l, "a1", "a2", "b3", "a4")
+			r.add("takes %s", told(l.Take("k")))
+			<-time.After(2 * time.Second)
+			full(t, r, l, "a5")
+		}, []string{"answers a1", "a2 dropped: " + ErrDigested.Error(), "b3 dropped: " + ErrDigested.Error(), "takes a4 after a2 after b3", "answers a5"}},
+		{"in the next one, when all others were taken back", func(t *testing.T, r *trace, l *Lanes) {
+			full(t, r, l, "a1", "a2", "a3")
+			l.Withdraw("k", func(item any) bool { return item == "a3" })
+			<-time.After(2 * time.Second)
+			full(t, r, l, "a4")
+		}, []string{"answers a1", "a2 dropped: " + ErrDigested.Error(), "answers a4 after a2"}},
+		{"not when it is taken back itself", func(t *testing.T, r *trace, l *Lanes) {
+			full(t, r, l, "a1", "a2", "a3")
+			if n := l.Withdraw("k", func(item any) bool { return item == "a2" }); n != 1 {
+				t.Errorf("withdrew %d", n)
+			}
+		}, []string{"answers a1", "a2 dropped: " + ErrDigested.Error(), "answers a3"}},
+		{"not when its sender stops it", func(t *testing.T, r *trace, l *Lanes) {
+			full(t, r, l, "a1", "a2", "b3", "c4")
+			l.Stop("k", "b")
+		}, []string{
+			"answers a1", "a2 dropped: " + ErrDigested.Error(), "b3 dropped: " + ErrDigested.Error(), "b3 dropped: " + llm.ErrStopped.Error(),
+			"answers c4 after a2",
+		}},
+		{"not when the bot shuts down", func(t *testing.T, r *trace, l *Lanes) {
+			full(t, r, l, "a1", "a2", "a3")
+			if err := l.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}, []string{
+			"answers a1", "a2 dropped: " + ErrDigested.Error(), "a2 dropped: " + llm.ErrShutdown.Error(), "a3 dropped: " + llm.ErrShutdown.Error(),
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := &trace{}, NewLanes(LaneConfig{}, clock.Clock{}, nil)
+				c.play(t, r, l)
+				<-time.After(10 * time.Second)
+				check(t, r, c.want...)
+				if !idle(l) {
+					t.Error("something is left of the key")
+				}
+			})
+		})
+	}
+}
+
+// TestTheOldestOfTooManyThatGaveWayIsForgotten bounds what a conversation keeps.
+func TestTheOldestOfTooManyThatGaveWayIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLanes(LaneConfig{}, clock.Clock{}, nil)
+		var work Work
+		forgotten := 0
+		for i := range mostDigests + 4 {
+			mustSubmit(t, l, "k", Task{
+				Item: i, Batch: "here", Cap: 1, Drop: DropSummarize,
+				RunAll: func(_ context.Context, w Work) {
+					work = w
+					<-time.After(time.Second)
+				},
+				Dropped: func(cause error) {
+					if errors.Is(cause, ErrFull) {
+						forgotten++
+					}
+				},
+			})
+			synctest.Wait()
+		}
+		<-time.After(10 * time.Second)
+		if len(work.Digested) != mostDigests || work.Digested[0] != 3 || forgotten != 2 {
+			t.Errorf("told of %d, the first %v; %d forgotten", len(work.Digested), work.Digested[0], forgotten)
+		}
+	})
 }
 
 func TestWithdrawnMessagesAreNotAnswered(t *testing.T) {
@@ -268,7 +370,7 @@ func playModel(rt *rapid.T) {
 				want.end()
 			}
 		case "take":
-			for _, item := range l.Take("k") {
+			for _, item := range l.Take("k").Items {
 				is(item.(string), "taken")
 			}
 			for want.active != nil && len(want.waiting) > 0 && want.waiting[0].steer && want.waiting[0].batch == want.where {

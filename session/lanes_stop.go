@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"understudy/llm"
@@ -36,9 +37,22 @@ func (l *Lanes) State(key string) LaneState {
 // owner's, both with llm.ErrStopped, so that nothing is promoted into a session that is being
 // stopped. owner "" means everybody's.
 func (l *Lanes) Stop(key, owner string) (queued int, active bool) {
-	own := func(t *Task) bool { return owner == "" || t.Owner == owner }
-	return l.stop(key, llm.ErrStopped, own, own)
+	own, cause := func(t *Task) bool { return owner == "" || t.Owner == owner }, llm.ErrStopped
+	if owner != "" {
+		cause = &StoppedBy{owner}
+	}
+	return l.stop(key, cause, own, own)
 }
+
+// StoppedBy is the cause with which Stop ends what one person asked for. It is an llm.ErrStopped; what
+// others have said in the meantime is not theirs to end.
+type StoppedBy struct{ Owner string }
+
+// Error implements error.
+func (*StoppedBy) Error() string { return llm.ErrStopped.Error() }
+
+// Unwrap returns llm.ErrStopped.
+func (*StoppedBy) Unwrap() error { return llm.ErrStopped }
 
 // Interrupt cancels the active run of key with the given cause and leaves what waits.
 func (l *Lanes) Interrupt(key string, cause error) (active bool) {
@@ -56,10 +70,7 @@ func (l *Lanes) stop(key string, cause error, match, cancel func(*Task) bool) (q
 		return 0, false
 	}
 	place := n.place()
-	removed := l.remove(n, match)
-	if len(removed) > 0 {
-		n.digests = nil
-	}
+	removed := append(n.forgo(match), l.remove(n, match)...)
 	if active = n.active != nil && cancel(n.active); active {
 		n.cancel(cause)
 	}
@@ -72,28 +83,28 @@ func (l *Lanes) stop(key string, cause error, match, cancel func(*Task) bool) (q
 }
 
 // Take gives the active run of key the waiting messages it may answer too: those at the head of the
-// queue that were submitted with Steer and belong to its Batch. Neither Run nor Dropped is called for
-// them any more: whoever takes them answers them. Without a run, or with anything else at the head,
-// it takes nothing.
-func (l *Lanes) Take(key string) []any {
+// queue that were submitted with Steer and belong to its Batch, with what gave way before them. Neither
+// Run nor Dropped is called for them any more: whoever takes them answers them. Without a run, or with
+// anything else at the head, it takes nothing.
+func (l *Lanes) Take(key string) Work {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.lanes[key]
 	if n == nil || n.active == nil || n.active.Batch == "" {
-		return nil
+		return Work{}
 	}
 	count := 0
 	for count < len(n.queue) && n.queue[count].Steer && n.queue[count].Batch == n.active.Batch {
 		count++
 	}
 	if count == 0 {
-		return nil
+		return Work{}
 	}
-	return l.take(n, count)
+	return l.take(n, count, true)
 }
 
-// Withdraw takes waiting tasks out of the queue because their messages were taken back, and returns
-// how many. Neither Run nor Dropped is called for them.
+// Withdraw takes waiting tasks, and such as gave way, out because their messages were taken back, and
+// returns how many. Neither Run nor Dropped is called for them.
 func (l *Lanes) Withdraw(key string, match func(item any) bool) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,16 +113,29 @@ func (l *Lanes) Withdraw(key string, match func(item any) bool) int {
 		return 0
 	}
 	place := n.place()
-	removed := l.remove(n, func(t *Task) bool { return t.Item != nil && match(t.Item) })
+	about := func(t *Task) bool { return t.Item != nil && match(t.Item) }
+	removed := append(n.forgo(about), l.remove(n, about)...)
 	l.move(n, place)
 	l.forget(n)
 	l.dispatch()
 	return len(removed)
 }
 
+// forgo takes tasks that match out of those that gave way and that no run has told of; mu is held.
+func (n *lane) forgo(match func(*Task) bool) (removed []*Task) {
+	n.digested = slices.DeleteFunc(slices.Clone(n.digested), func(t *Task) bool {
+		out := match(t)
+		if out {
+			removed = append(removed, t)
+		}
+		return out
+	})
+	return removed
+}
+
 // forget drops a key without work; mu is held.
 func (l *Lanes) forget(n *lane) {
-	if n.active == nil && len(n.queue) == 0 {
+	if n.active == nil && len(n.queue)+len(n.digested) == 0 {
 		delete(l.lanes, n.key)
 	}
 }
@@ -128,7 +152,8 @@ func (l *Lanes) Drain(ctx context.Context) error {
 	l.draining = true
 	var dropped []*Task
 	for _, n := range l.lanes {
-		dropped = append(dropped, l.remove(n, func(*Task) bool { return true })...)
+		everything := func(*Task) bool { return true }
+		dropped = append(append(dropped, n.forgo(everything)...), l.remove(n, everything)...)
 		l.settle(n)
 		l.forget(n)
 	}

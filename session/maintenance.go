@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/chat"
 	"understudy/session/internal/sessiondb"
 )
 
@@ -59,12 +60,19 @@ func Synthetic(key string) bool {
 }
 
 // disposable reports whether a session may go without being asked for: it is synthetic, or nobody ever
-// wrote in it. What a person chose there keeps it; so does a conversation with a place of its own.
+// wrote or chose anything in it. The settings of a group, a channel or a thread are kept with it, whoever
+// talks there, and a model that a person chose keeps any session (spec/chat.md §1.9).
 func disposable(s Session) bool {
-	if s.Override.User() {
+	switch {
+	case s.Override.User():
+		return false
+	case Synthetic(s.Key):
+		return true
+	case s.Parent != "", s.Address.Kind == chat.Group, s.Address.Kind == chat.Room:
 		return false
 	}
-	return Synthetic(s.Key) || s.LastInteractionAt.IsZero()
+	return s.LastInteractionAt.IsZero() && s.Think == "" && s.Verbose == "" && s.UsageMode == "" && s.TTSAuto == "" && s.Queue == nil &&
+		s.Pin.Source != SourceUser
 }
 
 // Cleanup removes what nobody needs, or with dryRun only tells what it would. Conversations in which

@@ -6,6 +6,7 @@ SELECT * FROM sessions
 WHERE (CAST(@agent_id AS TEXT) = '' OR agent_id = @agent_id)
   AND (CAST(@source AS TEXT) = '' OR model_override_source = @source)
   AND (NOT CAST(@fallen_back AS INTEGER) OR fallback_notice_active <> '')
+  AND (CAST(@channel AS TEXT) = '' OR json_extract(address_json, '$.channel') = @channel)
 ORDER BY updated_at DESC, key
 LIMIT @most;
 
@@ -16,8 +17,9 @@ INSERT INTO sessions (
     auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count,
     fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending,
     think, verbose, usage_mode, queue_json, tts_auto,
-    compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since,
+    last_turn_in, last_turn_out, last_turn_cost_micros, fallback_notice_since
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET
     session_id = excluded.session_id, parent_key = excluded.parent_key, chat_type = excluded.chat_type,
     address_json = excluded.address_json, started_at = excluded.started_at,
@@ -35,7 +37,9 @@ ON CONFLICT (key) DO UPDATE SET
     queue_json = excluded.queue_json, tts_auto = excluded.tts_auto,
     compaction_count = excluded.compaction_count, tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out,
     tokens_context = excluded.tokens_context, status = excluded.status,
-    last_model = excluded.last_model, usage_since = excluded.usage_since;
+    last_model = excluded.last_model, usage_since = excluded.usage_since,
+    last_turn_in = excluded.last_turn_in, last_turn_out = excluded.last_turn_out,
+    last_turn_cost_micros = excluded.last_turn_cost_micros, fallback_notice_since = excluded.fallback_notice_since;
 
 -- name: DeleteSession :exec
 DELETE FROM sessions WHERE key = @key;
@@ -75,6 +79,9 @@ ON CONFLICT (session_id) DO NOTHING;
 -- name: ListArchive :many
 SELECT session_id, started_at, ended_at FROM session_archive WHERE key = @key ORDER BY ended_at DESC LIMIT @most;
 
+-- name: FirstStarted :one
+SELECT CAST(coalesce(min(started_at), 0) AS INTEGER) FROM session_archive WHERE key = @key;
+
 -- name: LastSeq :one
 SELECT CAST(coalesce(max(seq), 0) AS INTEGER) FROM transcript WHERE session_id = @session_id;
 
@@ -85,8 +92,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 -- name: LastCompaction :one
 SELECT * FROM transcript WHERE session_id = @session_id AND kind = 'compaction' ORDER BY seq DESC LIMIT 1;
 
--- name: EntriesFrom :many
-SELECT * FROM transcript WHERE session_id = @session_id AND seq >= @seq ORDER BY seq;
+-- name: MessagesFrom :many
+SELECT * FROM transcript WHERE session_id = @session_id AND seq >= @seq AND kind = 'message' ORDER BY seq;
 
 -- name: EntriesBefore :many
 SELECT * FROM transcript WHERE session_id = @session_id AND seq < @seq ORDER BY seq DESC LIMIT @most;
@@ -146,7 +153,8 @@ DELETE FROM session_archive WHERE session_id = @session_id;
 -- name: ListIdle :many
 SELECT * FROM sessions
 WHERE updated_at < @before
-  AND (last_interaction_at = 0 OR key LIKE 'agent:%:cron:%' OR key LIKE 'agent:%:cli:%' OR key LIKE 'agent:%:heartbeat')
+  AND (last_interaction_at = 0 AND parent_key = '' AND chat_type NOT IN ('group', 'channel')
+    OR key LIKE 'agent:%:cron:%' OR key LIKE 'agent:%:cli:%' OR key LIKE 'agent:%:heartbeat')
 ORDER BY updated_at, key LIMIT @most;
 
 -- name: ListArchivedBefore :many

@@ -65,13 +65,17 @@ func (c Config) ResetFor(a chat.Address) ResetConfig {
 }
 
 // Due reports whether a session must begin anew before its next message. The daily hour is that of
-// now's location. Only what people write moves the times it looks at.
+// now's location. Only what people write moves the times it looks at; the silence before a reset does not
+// count against the session that the reset began.
 func (r ResetConfig) Due(s Session, now time.Time) bool {
 	if r.Mode == "" || r.Mode == ResetNone {
 		return false
 	}
-	if r.IdleMinutes > 0 && !s.LastInteractionAt.IsZero() &&
-		now.Sub(s.LastInteractionAt) > time.Duration(r.IdleMinutes)*time.Minute {
+	since := s.LastInteractionAt
+	if s.StartedAt.After(since) {
+		since = s.StartedAt
+	}
+	if r.IdleMinutes > 0 && !s.LastInteractionAt.IsZero() && now.Sub(since) > time.Duration(r.IdleMinutes)*time.Minute {
 		return true
 	}
 	return r.Mode == ResetDaily && s.StartedAt.Before(r.boundary(now))

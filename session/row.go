@@ -41,6 +41,9 @@ func parseRef(s string) llm.ModelRef {
 	return ref
 }
 
+// unpriced stands in the file for a cost that is not known.
+const unpriced = -1
+
 func toRow(s Session) (sessiondb.PutSessionParams, error) {
 	address, err := json.Marshal(s.Address)
 	if err != nil {
@@ -49,6 +52,10 @@ func toRow(s Session) (sessiondb.PutSessionParams, error) {
 	pending := int64(0)
 	if s.SwitchPending {
 		pending = 1
+	}
+	cost := int64(unpriced)
+	if s.LastTurn.Priced {
+		cost = s.LastTurn.CostMicros
 	}
 	return sessiondb.PutSessionParams{
 		Key: s.Key, SessionID: s.ID, AgentID: s.AgentID, ParentKey: s.Parent,
@@ -64,6 +71,7 @@ func toRow(s Session) (sessiondb.PutSessionParams, error) {
 		CompactionCount: int64(s.Compactions), TokensIn: s.TokensIn, TokensOut: s.TokensOut,
 		TokensContext: s.TokensContext, Status: s.Status,
 		LastModel: refText(s.LastModel), UsageSince: millis(s.UsageSince),
+		LastTurnIn: s.LastTurn.In, LastTurnOut: s.LastTurn.Out, LastTurnCostMicros: cost, FallbackNoticeSince: millis(s.NoticeSince),
 	}, nil
 }
 
@@ -86,6 +94,11 @@ func fromRow(r sessiondb.Session) (Session, error) {
 		Compactions: int(r.CompactionCount), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 		TokensContext: r.TokensContext, Status: r.Status,
 		LastModel: parseRef(r.LastModel), UsageSince: fromMillis(r.UsageSince),
+		LastTurn:    LastTurn{In: r.LastTurnIn, Out: r.LastTurnOut},
+		NoticeSince: fromMillis(r.FallbackNoticeSince),
+	}
+	if r.LastTurnCostMicros != unpriced {
+		s.LastTurn.CostMicros, s.LastTurn.Priced = r.LastTurnCostMicros, true
 	}
 	if r.QueueJson != "" {
 		s.Queue = json.RawMessage(r.QueueJson)

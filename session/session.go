@@ -24,6 +24,9 @@ type Session struct {
 	Override Override
 	Pin      Pin
 	Notice   Pair
+	// NoticeSince is since when the two of Notice differ; zero = they do not, or it is not known. The
+	// store keeps it: whoever changes Notice need not.
+	NoticeSince time.Time
 	// SwitchPending tells a running turn that its user changed the selection (spec/failover.md
 	// §8.7).
 	SwitchPending bool
@@ -34,10 +37,21 @@ type Session struct {
 	Compactions                        int
 	TokensIn, TokensOut, TokensContext int64
 	Status                             string
+	LastTurn                           LastTurn
 	// LastModel answered the last turn. UsageSince is when TokensIn and TokensOut began anew because
 	// somebody asked for it; zero = with the transcript.
 	LastModel  llm.ModelRef
 	UsageSince time.Time
+}
+
+// LastTurn is what the last turn of the present transcript used that a model answered or was paid for;
+// the zero value means that nothing is known of it. Heartbeats are none (Turn.NoTotals).
+type LastTurn struct {
+	In, Out int64 // tokens; cached input counts as input
+	// CostMicros is the price in millionths of a US dollar. It counts only if Priced: an unknown price
+	// is unknown, never 0.
+	CostMicros int64
+	Priced     bool
 }
 
 // Sources of an override or a pin. A stored override without one counts as the user's
@@ -108,7 +122,7 @@ func (s *Session) reset(id string, now time.Time) {
 		s.Override = Override{}
 	}
 	s.ID, s.StartedAt = id, now
-	s.Pin, s.Notice, s.SwitchPending = Pin{}, Pair{}, false
+	s.Pin, s.Notice, s.NoticeSince, s.SwitchPending = Pin{}, Pair{}, time.Time{}, false
 	s.Compactions, s.TokensIn, s.TokensOut, s.TokensContext, s.Status = 0, 0, 0, 0, ""
-	s.LastModel, s.UsageSince = llm.ModelRef{}, time.Time{}
+	s.LastModel, s.LastTurn, s.UsageSince = llm.ModelRef{}, LastTurn{}, time.Time{}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -150,6 +151,14 @@ func (s *Store) change(ctx context.Context, q *sessiondb.Queries, before Session
 	ses.Key, ses.AgentID, ses.ID = before.Key, before.AgentID, before.ID
 	ses.StartedAt, ses.LastInteractionAt = before.StartedAt, before.LastInteractionAt
 	ses.UpdatedAt = s.deps.Clock.Now()
+	switch was, is := before.Notice, ses.Notice; {
+	case is == (Pair{}):
+		ses.NoticeSince = time.Time{}
+	case is.Selected != was.Selected || is.Active != was.Active:
+		ses.NoticeSince = ses.UpdatedAt
+	default: // another reason is the same matter
+		ses.NoticeSince = before.NoticeSince
+	}
 	return ses, put(ctx, q, ses)
 }
 
@@ -165,9 +174,24 @@ func put(ctx context.Context, q *sessiondb.Queries, ses Session) error {
 // selection and preferences stay; automatic overrides, pins, notice state and counters end
 // (spec/failover.md §3, spec/chat.md §1.3).
 func (s *Store) Reset(ctx context.Context, key string) (Session, error) {
+	return s.resetIf(ctx, key, func(Session) bool { return true })
+}
+
+// Renew is Reset for a session that has to begin anew, as it is at that moment; any other one it leaves
+// alone. Of two that renew the same session only one does. due must not block.
+func (s *Store) Renew(ctx context.Context, key string, due func(Session) bool) error {
+	ses, err := s.Get(ctx, key)
+	if err != nil || !due(ses) {
+		return err
+	}
+	_, err = s.resetIf(ctx, key, due)
+	return err
+}
+
+func (s *Store) resetIf(ctx context.Context, key string, due func(Session) bool) (Session, error) {
 	var ses Session
 	err := s.tx(ctx, func(q *sessiondb.Queries) (err error) {
-		if ses, err = get(ctx, q, key); err != nil {
+		if ses, err = get(ctx, q, key); err != nil || !due(ses) {
 			return err
 		}
 		now := s.deps.Clock.Now()
@@ -254,6 +278,7 @@ func (s *Store) rename(ctx context.Context, q *sessiondb.Queries, from, to, pare
 // Filter narrows List. The zero value is every session.
 type Filter struct {
 	AgentID    string
+	Channel    string
 	AutoOnly   bool // with a legacy automatic override (spec/failover.md §12)
 	FallenBack bool // last answered by another model than selected
 	Limit      int  // 0 = 1000
@@ -261,7 +286,7 @@ type Filter struct {
 
 // List returns sessions, the last changed first.
 func (s *Store) List(ctx context.Context, f Filter) ([]Session, error) {
-	params := sessiondb.ListSessionsParams{AgentID: f.AgentID, Most: int64(f.Limit)}
+	params := sessiondb.ListSessionsParams{AgentID: f.AgentID, Channel: f.Channel, Most: int64(f.Limit)}
 	if f.Limit <= 0 {
 		params.Most = 1000
 	}
@@ -302,6 +327,15 @@ func (s *Store) Selection(ctx context.Context, ses Session) (o Override, from st
 		return Override{}, ses.Key, nil
 	}
 	return parent.Override, parent.Key, nil
+}
+
+// Children returns the keys of the threads that belong to a conversation, sorted.
+func (s *Store) Children(ctx context.Context, key string) ([]string, error) {
+	keys, err := s.query.ListChildren(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("threads of session %s: %w", key, err)
+	}
+	return keys, nil
 }
 
 func (s *Store) tx(ctx context.Context, f func(*sessiondb.Queries) error) error {

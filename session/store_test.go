@@ -100,8 +100,12 @@ func TestEveryFieldSurvives(t *testing.T) {
 		x.Think, x.Verbose, x.UsageMode, x.TTSAuto, x.Status = "high", "on", "full", "inbound", "busy"
 		x.Queue = json.RawMessage(`{"mode":"collect"}`)
 		x.Compactions, x.TokensIn, x.TokensOut, x.TokensContext = 3, 4, 5, 6
+		x.LastTurn = LastTurn{In: 7, Out: 8, Priced: true} // for nothing, which is not unknown
 		x.ID, x.Key, x.AgentID = "other", "other", "other" // not an update's to change
 	})
+	if want.NoticeSince.IsZero() {
+		t.Error("nobody knows since when the two differ")
+	}
 	if want.ID != "s1" || want.Key != "k" || want.AgentID != "main" {
 		t.Errorf("an update changed the identity: %+v", want)
 	}
@@ -233,7 +237,7 @@ func TestReset(t *testing.T) {
 			mustUpdate(t, s, "k", func(x *Session) {
 				x.Override, x.Pin = c.override, Pin{Profile: "c:p2", Source: SourceUser}
 				x.Notice, x.SwitchPending = Pair{Selected: ref("c/o"), Active: ref("d/p")}, true
-				x.Think, x.UsageMode, x.Compactions, x.TokensIn = "high", "full", 4, 9
+				x.Think, x.UsageMode, x.Compactions, x.TokensIn, x.LastTurn = "high", "full", 4, 9, LastTurn{In: 9}
 			})
 			got, err := s.Reset(t.Context(), "k")
 			if err != nil {
@@ -296,7 +300,7 @@ func TestTurnIsWrittenAsAWhole(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	got := mustGet(t, s, "k")
-	if got.Pin.Profile != "a:p" || got.TokensIn != 1 || got.TokensOut != 2 || got.TokensContext != 3 {
+	if got.Pin.Profile != "a:p" || got.TokensIn != 1 || got.TokensOut != 2 || got.TokensContext != 3 || got.LastTurn != (LastTurn{In: 1, Out: 2}) {
 		t.Errorf("%+v", got)
 	}
 	if entries, err := s.Load(ctx, ses.ID); err != nil || len(entries) != 2 {

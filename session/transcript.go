@@ -32,6 +32,8 @@ type Entry struct {
 	Model   llm.ModelRef // that wrote it; zero for people and tools
 	Usage   *llm.Usage   // of the request that brought it; nil = none
 	At      time.Time
+	// Turn is the id of the turn that left it; "" = unknown. FinishTurn and AppendOnce set it.
+	Turn string
 
 	// Of a compaction: the first entry that still is sent beside the summary, and how large the
 	// context was before.
@@ -42,8 +44,9 @@ type Entry struct {
 // content is the stored form of an entry.
 type content struct {
 	llm.Message
-	FirstKept    int64 `json:"firstKeptSeq,omitempty"`
-	TokensBefore int   `json:"tokensBefore,omitempty"`
+	Turn         string `json:"turn,omitempty"`
+	FirstKept    int64  `json:"firstKeptSeq,omitempty"`
+	TokensBefore int    `json:"tokensBefore,omitempty"`
 }
 
 // Append adds entries to the transcript of a session id, all or none. Transcripts are never
@@ -91,7 +94,7 @@ func appendRows(ctx context.Context, q *sessiondb.Queries, rows []sessiondb.Appe
 }
 
 func (s *Store) entryRow(sessionID string, e Entry) (sessiondb.AppendEntryParams, error) {
-	text, err := json.Marshal(content{Message: e.Message, FirstKept: e.FirstKept, TokensBefore: e.TokensBefore})
+	text, err := json.Marshal(content{Message: e.Message, Turn: e.Turn, FirstKept: e.FirstKept, TokensBefore: e.TokensBefore})
 	if err != nil {
 		return sessiondb.AppendEntryParams{}, fmt.Errorf("content: %w", err)
 	}
@@ -110,8 +113,8 @@ func (s *Store) entryRow(sessionID string, e Entry) (sessiondb.AppendEntryParams
 	}, nil
 }
 
-// Load returns what a model is shown of a transcript, notes included: the last compaction first,
-// if there is one, then everything it kept.
+// Load returns what a model is shown of a transcript: the last compaction first, if there is one, then
+// the messages it kept. Notes are not read: nobody could say how many there are.
 func (s *Store) Load(ctx context.Context, sessionID string) ([]Entry, error) {
 	var rows []sessiondb.Transcript
 	err := s.db.Read(ctx, func(tx *sqlite.Tx) error {
@@ -128,12 +131,9 @@ func (s *Store) Load(ctx context.Context, sessionID string) ([]Entry, error) {
 			}
 			rows, from = append(rows, summary), entry.FirstKept
 		}
-		kept, err := q.EntriesFrom(ctx, sessiondb.EntriesFromParams{SessionID: sessionID, Seq: from})
-		if err != nil {
-			return err
-		}
-		rows = append(rows, slices.DeleteFunc(kept, func(r sessiondb.Transcript) bool { return Kind(r.Kind) == KindCompaction })...)
-		return nil
+		kept, err := q.MessagesFrom(ctx, sessiondb.MessagesFromParams{SessionID: sessionID, Seq: from})
+		rows = append(rows, kept...)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("loading transcript %s: %w", sessionID, err)
@@ -172,7 +172,7 @@ func fromEntryRow(r sessiondb.Transcript) (Entry, error) {
 		return Entry{}, fmt.Errorf("transcript %s, entry %d: %w", r.SessionID, r.Seq, err)
 	}
 	e := Entry{
-		Seq: r.Seq, Kind: Kind(r.Kind), Message: c.Message, Model: parseRef(r.ModelRef), At: fromMillis(r.At),
+		Seq: r.Seq, Kind: Kind(r.Kind), Message: c.Message, Model: parseRef(r.ModelRef), At: fromMillis(r.At), Turn: c.Turn,
 		FirstKept: c.FirstKept, TokensBefore: c.TokensBefore,
 	}
 	if r.UsageJson != "" {
@@ -188,6 +188,16 @@ func fromEntryRow(r sessiondb.Transcript) (Entry, error) {
 type Archived struct {
 	ID                 string
 	StartedAt, EndedAt time.Time
+}
+
+// Begun returns when the first transcript of a key began; zero = it was never reset, so that its present
+// one is the first.
+func (s *Store) Begun(ctx context.Context, key string) (time.Time, error) {
+	ms, err := s.query.FirstStarted(ctx, key)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("archive of session %s: %w", key, err)
+	}
+	return fromMillis(ms), nil
 }
 
 // Archive returns the ended transcripts of a key, the newest first.

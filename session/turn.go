@@ -28,7 +28,7 @@ type Turn struct {
 // its change of the session. A turn that a reset overtook still completes its own transcript and
 // the trail, and changes nothing of the new session.
 func (s *Store) FinishTurn(ctx context.Context, key string, t Turn) error {
-	rows, err := s.entryRows(t.SessionID, t.Entries)
+	rows, err := s.entryRows(t.SessionID, ofTurn(t.ID, t.Entries))
 	if err != nil {
 		return fmt.Errorf("turn %s: %w", t.ID, err)
 	}
@@ -60,6 +60,9 @@ func (s *Store) FinishTurn(ctx context.Context, key string, t Turn) error {
 		}
 		ses.TokensIn += int64(t.Usage.Input + t.Usage.CacheRead + t.Usage.CacheWrite)
 		ses.TokensOut += int64(t.Usage.Output)
+		if used, told := t.used(); told {
+			ses.LastTurn = used
+		}
 		if t.Usage.ContextSize > 0 {
 			ses.TokensContext = int64(t.Usage.ContextSize)
 		}
@@ -70,6 +73,20 @@ func (s *Store) FinishTurn(ctx context.Context, key string, t Turn) error {
 		return fmt.Errorf("turn %s of session %s: %w", t.ID, key, err)
 	}
 	return nil
+}
+
+// used is the turn as LastTurn; told is false where no model worked on it. What a model did not report is
+// not known, rather than nothing.
+func (t Turn) used() (u LastTurn, told bool) {
+	u.In, u.Out = int64(t.Usage.Input+t.Usage.CacheRead+t.Usage.CacheWrite), int64(t.Usage.Output)
+	switch {
+	case u.In+u.Out > 0:
+		u.CostMicros, u.Priced = Cost(t.Spend)
+		return u, true
+	case t.Model.IsZero():
+		return LastTurn{}, false
+	}
+	return LastTurn{}, true
 }
 
 // Compact adds a summary to a transcript, counts the compaction and returns the session as it is

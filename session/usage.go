@@ -41,6 +41,17 @@ type Spend struct {
 	Priced     bool
 }
 
+// Cost sums prices up; known is false where one of them is not known, or there is none.
+func Cost(spent []Spend) (micros int64, known bool) {
+	for _, x := range spent {
+		if !x.Priced {
+			return 0, false
+		}
+		micros += x.CostMicros
+	}
+	return micros, len(spent) > 0
+}
+
 // Total is the sum of a day for one model and purpose.
 type Total struct {
 	Day        string // YYYY-MM-DD
@@ -134,7 +145,7 @@ func (s *Store) AppendOnce(ctx context.Context, key, runID string, entries []Ent
 		if err != nil || n == 0 {
 			return err
 		}
-		rows, err := s.entryRows(ses.ID, entries)
+		rows, err := s.entryRows(ses.ID, ofTurn(runID, entries))
 		if err != nil {
 			return err
 		}
@@ -144,20 +155,4 @@ func (s *Store) AppendOnce(ctx context.Context, key, runID string, entries []Ent
 		return fmt.Errorf("appending run %s to session %s: %w", runID, key, err)
 	}
 	return nil
-}
-
-// Tail returns the last turns of a transcript, whole: from the last-but-n message of a person on.
-func (s *Store) Tail(ctx context.Context, sessionID string, turns int) ([]Entry, error) {
-	entries, err := s.Load(ctx, sessionID)
-	if err != nil {
-		return nil, err
-	}
-	for i := len(entries) - 1; i >= 0; i-- {
-		if entries[i].Kind == KindMessage && entries[i].Message.Role == llm.RoleUser {
-			if turns--; turns <= 0 {
-				return entries[i:], nil
-			}
-		}
-	}
-	return entries, nil
 }

@@ -93,28 +93,35 @@ func TestBackgroundWorkMovesNoTimeOfPeople(t *testing.T) {
 	})
 }
 
-func TestTailBeginsWithAPersonsWords(t *testing.T) {
-	s := newStore(t, newPath(t), 0)
-	ses := mustEnsure(t, s, Seed{Key: "k", AgentID: "main", Address: room})
-	mustAppend(t, s, ses.ID, say(llm.RoleUser, "1"), say(llm.RoleAssistant, "one"), say(llm.RoleUser, "2"), say(llm.RoleAssistant, "two"),
-		say(llm.RoleUser, "3"), say(llm.RoleAssistant, "calls"), say(llm.RoleTool, "result"), say(llm.RoleAssistant, "three"))
-	for turns, want := range map[int][]string{
-		1: {"3", "calls", "result", "three"},
-		2: {"2", "two", "3", "calls", "result", "three"},
-		9: {"1", "one", "2", "two", "3", "calls", "result", "three"},
-	} {
-		got, err := s.Tail(t.Context(), ses.ID, turns)
-		if err != nil {
-			t.Fatal(err)
+// TestCleanupKeepsWhatSomebodyChose has sessions in which nobody ever wrote.
+func TestCleanupKeepsWhatSomebodyChose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, newPath(t), -1)
+		direct := chat.Address{Channel: "telegram", Conversation: "7", Kind: chat.Direct}
+		thread := chat.Address{Channel: "slack", Conversation: "C1", Thread: "1", Kind: chat.Room}
+		for key, at := range map[string]chat.Address{
+			"group": {Channel: "telegram", Conversation: "-1", Kind: chat.Group}, "room": room, "thread": thread, "topic": direct, "direct": direct,
+			"think": direct, "queue": direct, "speech": direct, "usage": direct, "verbose": direct, "profile": direct,
+		} {
+			seed := Seed{Key: key, AgentID: "main", Address: at}
+			if key == "thread" || key == "topic" {
+				seed.Parent = "room"
+			}
+			mustEnsure(t, s, seed)
 		}
-		var said []string
-		for _, e := range got {
-			said = append(said, e.Message.PlainText())
+		for key, choose := range map[string]func(*Session){
+			"think": func(x *Session) { x.Think = "high" }, "queue": func(x *Session) { x.Queue = []byte(`{"mode":"collect"}`) },
+			"speech": func(x *Session) { x.TTSAuto = "off" }, "usage": func(x *Session) { x.UsageMode = "full" },
+			"verbose": func(x *Session) { x.Verbose = "on" }, "profile": func(x *Session) { x.SelectDefault("alpha:p1", false) },
+		} {
+			mustUpdate(t, s, key, func(x *Session) { choose(x) })
 		}
-		if diff := cmp.Diff(want, said); diff != "" {
-			t.Errorf("%d turns: %s", turns, diff)
+		<-time.After(32 * 24 * time.Hour)
+		gone, err := s.Cleanup(t.Context(), Maintenance{MaxRows: 1}, false)
+		if err != nil || len(gone) != 1 || gone[0].Key != "direct" {
+			t.Errorf("%v, %v", gone, err)
 		}
-	}
+	})
 }
 
 func TestCleanupTakesOnlyWhatNobodyTalksIn(t *testing.T) {

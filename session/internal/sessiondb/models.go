@@ -36,6 +36,10 @@ type Session struct {
 	Status                             string
 	LastModel                          string
 	UsageSince                         int64
+	LastTurnIn                         int64
+	LastTurnOut                        int64
+	LastTurnCostMicros                 int64
+	FallbackNoticeSince                int64
 }
 
 type Transcript struct {

@@ -248,49 +248,19 @@ func (q *Queries) EntriesBefore(ctx context.Context, arg EntriesBeforeParams) ([
 	return items, nil
 }
 
-const entriesFrom = `-- name: EntriesFrom :many
-SELECT session_id, seq, role, kind, content_json, model_ref, usage_json, at FROM transcript WHERE session_id = ?1 AND seq >= ?2 ORDER BY seq
+const firstStarted = `-- name: FirstStarted :one
+SELECT CAST(coalesce(min(started_at), 0) AS INTEGER) FROM session_archive WHERE key = ?1
 `
 
-type EntriesFromParams struct {
-	SessionID string
-	Seq       int64
-}
-
-func (q *Queries) EntriesFrom(ctx context.Context, arg EntriesFromParams) ([]Transcript, error) {
-	rows, err := q.db.QueryContext(ctx, entriesFrom, arg.SessionID, arg.Seq)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Transcript
-	for rows.Next() {
-		var i Transcript
-		if err := rows.Scan(
-			&i.SessionID,
-			&i.Seq,
-			&i.Role,
-			&i.Kind,
-			&i.ContentJson,
-			&i.ModelRef,
-			&i.UsageJson,
-			&i.At,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+func (q *Queries) FirstStarted(ctx context.Context, key string) (int64, error) {
+	row := q.db.QueryRowContext(ctx, firstStarted, key)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const getSession = `-- name: GetSession :one
-SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since FROM sessions WHERE key = ?1
+SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since, last_turn_in, last_turn_out, last_turn_cost_micros, fallback_notice_since FROM sessions WHERE key = ?1
 `
 
 func (q *Queries) GetSession(ctx context.Context, key string) (Session, error) {
@@ -328,6 +298,10 @@ func (q *Queries) GetSession(ctx context.Context, key string) (Session, error) {
 		&i.Status,
 		&i.LastModel,
 		&i.UsageSince,
+		&i.LastTurnIn,
+		&i.LastTurnOut,
+		&i.LastTurnCostMicros,
+		&i.FallbackNoticeSince,
 	)
 	return i, err
 }
@@ -514,9 +488,10 @@ func (q *Queries) ListDecisions(ctx context.Context, arg ListDecisionsParams) ([
 }
 
 const listIdle = `-- name: ListIdle :many
-SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since FROM sessions
+SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since, last_turn_in, last_turn_out, last_turn_cost_micros, fallback_notice_since FROM sessions
 WHERE updated_at < ?1
-  AND (last_interaction_at = 0 OR key LIKE 'agent:%:cron:%' OR key LIKE 'agent:%:cli:%' OR key LIKE 'agent:%:heartbeat')
+  AND (last_interaction_at = 0 AND parent_key = '' AND chat_type NOT IN ('group', 'channel')
+    OR key LIKE 'agent:%:cron:%' OR key LIKE 'agent:%:cli:%' OR key LIKE 'agent:%:heartbeat')
 ORDER BY updated_at, key LIMIT ?2
 `
 
@@ -566,6 +541,10 @@ func (q *Queries) ListIdle(ctx context.Context, arg ListIdleParams) ([]Session, 
 			&i.Status,
 			&i.LastModel,
 			&i.UsageSince,
+			&i.LastTurnIn,
+			&i.LastTurnOut,
+			&i.LastTurnCostMicros,
+			&i.FallbackNoticeSince,
 		); err != nil {
 			return nil, err
 		}
@@ -581,18 +560,20 @@ func (q *Queries) ListIdle(ctx context.Context, arg ListIdleParams) ([]Session, 
 }
 
 const listSessions = `-- name: ListSessions :many
-SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since FROM sessions
+SELECT "key", session_id, agent_id, parent_key, chat_type, address_json, started_at, last_interaction_at, updated_at, model_override, model_override_source, model_override_origin, auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count, fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending, think, verbose, usage_mode, queue_json, tts_auto, compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since, last_turn_in, last_turn_out, last_turn_cost_micros, fallback_notice_since FROM sessions
 WHERE (CAST(?1 AS TEXT) = '' OR agent_id = ?1)
   AND (CAST(?2 AS TEXT) = '' OR model_override_source = ?2)
   AND (NOT CAST(?3 AS INTEGER) OR fallback_notice_active <> '')
+  AND (CAST(?4 AS TEXT) = '' OR json_extract(address_json, '$.channel') = ?4)
 ORDER BY updated_at DESC, key
-LIMIT ?4
+LIMIT ?5
 `
 
 type ListSessionsParams struct {
 	AgentID    string
 	Source     string
 	FallenBack int64
+	Channel    string
 	Most       int64
 }
 
@@ -601,6 +582,7 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 		arg.AgentID,
 		arg.Source,
 		arg.FallenBack,
+		arg.Channel,
 		arg.Most,
 	)
 	if err != nil {
@@ -642,6 +624,10 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 			&i.Status,
 			&i.LastModel,
 			&i.UsageSince,
+			&i.LastTurnIn,
+			&i.LastTurnOut,
+			&i.LastTurnCostMicros,
+			&i.FallbackNoticeSince,
 		); err != nil {
 			return nil, err
 		}
@@ -718,6 +704,47 @@ func (q *Queries) MarkRun(ctx context.Context, arg MarkRunParams) (int64, error)
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const messagesFrom = `-- name: MessagesFrom :many
+SELECT session_id, seq, role, kind, content_json, model_ref, usage_json, at FROM transcript WHERE session_id = ?1 AND seq >= ?2 AND kind = 'message' ORDER BY seq
+`
+
+type MessagesFromParams struct {
+	SessionID string
+	Seq       int64
+}
+
+func (q *Queries) MessagesFrom(ctx context.Context, arg MessagesFromParams) ([]Transcript, error) {
+	rows, err := q.db.QueryContext(ctx, messagesFrom, arg.SessionID, arg.Seq)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Transcript
+	for rows.Next() {
+		var i Transcript
+		if err := rows.Scan(
+			&i.SessionID,
+			&i.Seq,
+			&i.Role,
+			&i.Kind,
+			&i.ContentJson,
+			&i.ModelRef,
+			&i.UsageJson,
+			&i.At,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const moveAliases = `-- name: MoveAliases :exec
@@ -816,8 +843,9 @@ INSERT INTO sessions (
     auth_profile_override, auth_profile_override_source, auth_profile_override_compaction_count,
     fallback_notice_selected, fallback_notice_active, fallback_notice_reason, live_model_switch_pending,
     think, verbose, usage_mode, queue_json, tts_auto,
-    compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    compaction_count, tokens_in, tokens_out, tokens_context, status, last_model, usage_since,
+    last_turn_in, last_turn_out, last_turn_cost_micros, fallback_notice_since
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET
     session_id = excluded.session_id, parent_key = excluded.parent_key, chat_type = excluded.chat_type,
     address_json = excluded.address_json, started_at = excluded.started_at,
@@ -835,7 +863,9 @@ ON CONFLICT (key) DO UPDATE SET
     queue_json = excluded.queue_json, tts_auto = excluded.tts_auto,
     compaction_count = excluded.compaction_count, tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out,
     tokens_context = excluded.tokens_context, status = excluded.status,
-    last_model = excluded.last_model, usage_since = excluded.usage_since
+    last_model = excluded.last_model, usage_since = excluded.usage_since,
+    last_turn_in = excluded.last_turn_in, last_turn_out = excluded.last_turn_out,
+    last_turn_cost_micros = excluded.last_turn_cost_micros, fallback_notice_since = excluded.fallback_notice_since
 `
 
 type PutSessionParams struct {
@@ -870,6 +900,10 @@ type PutSessionParams struct {
 	Status                             string
 	LastModel                          string
 	UsageSince                         int64
+	LastTurnIn                         int64
+	LastTurnOut                        int64
+	LastTurnCostMicros                 int64
+	FallbackNoticeSince                int64
 }
 
 func (q *Queries) PutSession(ctx context.Context, arg PutSessionParams) error {
@@ -905,6 +939,10 @@ func (q *Queries) PutSession(ctx context.Context, arg PutSessionParams) error {
 		arg.Status,
 		arg.LastModel,
 		arg.UsageSince,
+		arg.LastTurnIn,
+		arg.LastTurnOut,
+		arg.LastTurnCostMicros,
+		arg.FallbackNoticeSince,
 	)
 	return err
 }

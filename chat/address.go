@@ -41,4 +41,7 @@ type Sender struct {
 	// then that of a group or channel, behind which anybody with its rights may stand, so that only
 	// an explicit listing of it admits the message.
 	Anonymous bool `json:"anonymous,omitempty"`
+	// Self tells that it is the bot itself, as the author of what somebody quotes or of what was said before.
+	// What it said is no stranger's. Adapters set it by the platform's own ids.
+	Self bool `json:"self,omitempty"`
 }

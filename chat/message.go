@@ -1,6 +1,10 @@
 package chat
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Inbound is one message as the pipeline sees it, after the adapter normalised it.
 type Inbound struct {
@@ -18,9 +22,10 @@ type Inbound struct {
 	ReplyTo     string       `json:"replyTo,omitempty"` // id of the message it answers
 	Quote       string       `json:"quote,omitempty"`   // text of that message: untrusted
 	// QuoteFrom wrote Quote; zero = unknown.
-	QuoteFrom Sender    `json:"quoteFrom,omitzero"`
-	Mentioned bool      `json:"mentioned,omitempty"`
-	At        time.Time `json:"at"`
+	QuoteFrom Sender `json:"quoteFrom,omitzero"`
+	Mentioned bool   `json:"mentioned,omitempty"`
+	// At is when it was written, by the clock of this machine also where that differs from the platform's.
+	At time.Time `json:"at"`
 	// Edited marks a new version of a message that was delivered before, Deleted its removal.
 	Edited  bool `json:"edited,omitempty"`
 	Deleted bool `json:"deleted,omitempty"`
@@ -41,7 +46,7 @@ type Inbound struct {
 	Title string `json:"title,omitempty"`
 	// Batched tells that several messages were merged into this one.
 	Batched bool `json:"batched,omitempty"`
-	// CatchUp marks a message that was found after a gap in the connection.
+	// CatchUp marks a message that was found after a gap in the connection, or that its platform kept meanwhile.
 	CatchUp bool `json:"catchUp,omitempty"`
 }
 
@@ -54,6 +59,18 @@ type Attachment struct {
 	Ref       string `json:"ref,omitempty"`
 	Data      []byte `json:"data,omitempty"`
 	Voice     bool   `json:"voice,omitempty"`
+}
+
+// AsVoice returns files with the sound among them marked as voice notes. What a channel does not play as
+// one stays a file there.
+func AsVoice(files []Attachment) []Attachment {
+	files = slices.Clone(files)
+	for i, f := range files {
+		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(f.MediaType)), "audio/") {
+			files[i].Voice = true
+		}
+	}
+	return files
 }
 
 // Outbound is one thing to say.
@@ -72,6 +89,10 @@ type Outbound struct {
 	// For is the only person who may press them ("" = whoever may use the command).
 	Buttons []Button `json:"buttons,omitempty"`
 	For     string   `json:"for,omitempty"`
+	// Replaces is the id of an earlier message of the bot's at the same place, whose place this takes,
+	// buttons included. Where it cannot be edited (any more), this is a message of its own and that one
+	// goes, if it can. It counts for what is sent outside a turn. "" = nothing is replaced.
+	Replaces string `json:"replaces,omitempty"`
 	// Via is Inbound.Via of the message this replies to. A reply of class Command that has it is
 	// seen by the person who asked alone, where the channel can do that.
 	Via string `json:"via,omitempty"`
@@ -85,6 +106,7 @@ type Speech struct {
 	Text     string            `json:"text"`               // plain words
 	Provider string            `json:"provider,omitempty"` // "" = as configured
 	Options  map[string]string `json:"options,omitempty"`  // voice, speed, …, of a directive
+	Agent    string            `json:"agent,omitempty"`    // whose settings count; "" = the default agent's
 }
 
 // Button is a press-to-send command, for example {"openai/gpt-5.5", "/model openai/gpt-5.5"}. Many

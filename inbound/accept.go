@@ -39,7 +39,25 @@ func (p *Pipeline) Accept(ctx context.Context, m chat.Inbound) error {
 	if err == nil || errors.As(err, &refusal) {
 		return err
 	}
+	if ctx.Err() == nil {
+		p.unstored.Store(&unstored{now, err})
+	}
 	return fmt.Errorf("accepting an event of %s: %w", m.Address.Channel, err)
+}
+
+// unstored is an event that could not be stored.
+type unstored struct {
+	at  time.Time
+	why error
+}
+
+// Unstored returns when an event could last not be stored, and why; the error is nil when one was stored
+// since then. It is for readiness: what is not stored waits at its platform, and nobody here sees it.
+func (p *Pipeline) Unstored() (time.Time, error) {
+	if u := p.unstored.Load(); u != nil {
+		return u.at, u.why
+	}
+	return time.Time{}, nil
 }
 
 // unlessKnown leaves alone what came before. A message that was overheard may come again as one that
@@ -60,6 +78,7 @@ func (p *Pipeline) unlessKnown(ctx context.Context, m chat.Inbound, now time.Tim
 	var refusal *channels.Refusal
 	if err == nil || errors.As(err, &refusal) {
 		p.recent.add(keys, now, overheard)
+		p.unstored.Store(nil)
 	}
 	return err
 }
@@ -79,9 +98,9 @@ func (p *Pipeline) accept(ctx context.Context, m chat.Inbound, now time.Time) (o
 		p.log.Debug("message refused", "channel", m.Address.Channel, "reason", string(d.Reason), "conversation", m.Address.Conversation, "sender", m.Sender.ID)
 		return false, p.refuse(ctx, m, refusalText(m, d.Reason), now)
 	case m.Edited:
-		return false, p.journal.edit(ctx, m, now)
+		return false, p.journal.edit(ctx, m, p.linesOf(m), now)
 	case m.CatchUp && now.Sub(m.At) > p.settings.Load().catchUp(m.Address).MaxAge:
-		return false, p.journal.pass(ctx, m, now)
+		return false, p.leaveAlone(ctx, m, aloneTooOld, d.Addressed || p.isCommand(m.Text), now)
 	}
 	command := m.Album == "" && p.isCommand(m.Text)
 	if !d.Addressed && !command {
@@ -102,8 +121,7 @@ func (p *Pipeline) notAddressed(ctx context.Context, m chat.Inbound, s Standing,
 // take stores a message that is to be answered, and hands it on if it is new.
 func (p *Pipeline) take(ctx context.Context, m chat.Inbound, s Standing, command bool, now time.Time) error {
 	if m.CatchUp && !p.gaps.admit(m.Address.Destination(), p.settings.Load().catchUp(m.Address).MaxMessages, now) {
-		p.log.Info("message left alone", "channel", m.Address.Channel, "reason", "too_many_after_a_gap")
-		return p.journal.pass(ctx, m, now)
+		return p.leaveAlone(ctx, m, aloneTooMany, true, now)
 	}
 	if ok, text := p.withinPace(ctx, m, now); !ok {
 		return p.refuse(ctx, m, text, now)
@@ -131,14 +149,28 @@ func (p *Pipeline) take(ctx context.Context, m chat.Inbound, s Standing, command
 func (p *Pipeline) entry(m chat.Inbound, command bool) entry {
 	e := entry{m: m, from: writtenAt(m)}
 	rules := p.rules(m.Address)
-	if rules == nil || command || m.Via != "" || m.Sender.Local || m.Address.Kind == chat.Direct {
+	if rules == nil || command || m.Via != "" || m.Sender.Local {
 		return e
 	}
+	e.history = p.linesOf(m) > 0
+	e.news = e.history
 	if rules.access.SeedThreads && m.Address.Kind == chat.Room && m.Address.Thread == "" {
 		e.m.Address.Thread = m.ID
 	}
-	e.history = *rules.access.HistoryLimit > 0
 	return e
+}
+
+// linesOf is how many lines of context are kept for the place of a message. In private chats those are only
+// of messages that were changed.
+func (p *Pipeline) linesOf(m chat.Inbound) int {
+	rules := p.rules(m.Address)
+	switch {
+	case rules == nil || m.Sender.Local:
+		return 0
+	case m.Address.Kind == chat.Direct:
+		return mostEdits
+	}
+	return *rules.access.HistoryLimit
 }
 
 // part says what a message waits for. Commands, interactions and the owner at the machine do not.

@@ -30,8 +30,7 @@ const (
 )
 
 // Access says who may talk to one channel account. Ids are the platform's stable ids, with or
-// without the channel's name in front ("telegram:123"); names never match (spec/chat.md §2.2). In a
-// list of senders, "accessGroup:<name>" stands for the ids of Config.AccessGroups.
+// without the channel's name in front ("telegram:123"); names never match (spec/chat.md §2.2).
 type Access struct {
 	DMPolicy    string   `yaml:"dmPolicy"`    // default pairing
 	AllowFrom   []string `yaml:"allowFrom"`   // direct messages

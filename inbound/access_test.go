@@ -195,11 +195,6 @@ func TestValidate(t *testing.T) {
 	for _, c := range []Config{
 		{Debounce: Debounce{Window: -1}},
 		{Debounce: Debounce{ByChannel: map[string]time.Duration{"slack": time.Hour}}},
-		{AccessGroups: map[string][]string{"ops": {"*"}}},
-		{AccessGroups: map[string][]string{"ops": {"accessGroup:dev"}, "dev": {"1"}}},
-		{AccessGroups: map[string][]string{"": {"1"}}},
-		{Access: map[Account]Access{{Channel: "slack"}: {AllowFrom: []string{"accessGroup:nobody"}}}},
-		{Access: map[Account]Access{{Channel: "slack"}: {DMPolicy: PolicyAllowlist, AllowFrom: []string{"accessGroup:none"}}}, AccessGroups: map[string][]string{"none": {}}},
 	} {
 		if c.Validate() == nil {
 			t.Errorf("%+v is valid", c)

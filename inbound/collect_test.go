@@ -173,7 +173,7 @@ func debounced(t *testing.T, test func(w *world)) {
 func TestDebounce(t *testing.T) {
 	debounced(t, func(w *world) {
 		first := message(1, "hello")
-		first.ReplyTo, first.Quote = "77", "quoted"
+		first.ReplyTo, first.Quote, first.QuoteFrom = "77", "quoted", chat.Sender{ID: "42"}
 		w.accept(first)
 		w.pass(1500 * time.Millisecond)
 		w.accept(message(2, "are you there?"))
@@ -188,7 +188,7 @@ func TestDebounce(t *testing.T) {
 			t.Fatal(d)
 		}
 		m, alone := w.handled[0].In, w.handled[1]
-		if m.ID != "2" || !m.Batched || m.ReplyTo != "77" || m.Quote != "quoted" || alone.In.Batched || alone.Merged != nil || alone.Seq != 3 {
+		if m.ID != "2" || !m.Batched || m.ReplyTo != "77" || m.Quote != "quoted" || m.QuoteFrom.ID != "42" || alone.In.Batched || alone.Merged != nil || alone.Seq != 3 {
 			t.Errorf("handled %+v", w.handled)
 		}
 	})

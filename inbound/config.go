@@ -19,12 +19,11 @@ type Account struct{ Channel, Name string }
 type Config struct {
 	// Access of each channel account. An account that is missing admits local senders only.
 	Access map[Account]Access
-	// AccessGroups are lists of sender ids by name, for "accessGroup:<name>" in the lists of Access.
-	AccessGroups map[string][]string
 	// Owners are `commands.ownerAllowFrom`: "telegram:123". Wildcards never make an owner.
 	Owners []string
 	// MaxAge is `catchUp.maxAge`: an older message is not answered after a restart, but its sender
-	// is told; one that is found after a gap in the connection is left alone. 0 = one hour.
+	// is told, and so is once, in each conversation, who addressed one that is found after a gap in the
+	// connection. 0 = one hour.
 	MaxAge time.Duration
 	// Debounce joins messages that a person sends one after the other.
 	Debounce Debounce
@@ -91,9 +90,9 @@ func (c Config) compile() (*settings, error) {
 	if s.Loops == (Loops{}) {
 		s.Loops = DefaultLoops()
 	}
-	errs := []error{validateGroups(c.AccessGroups), c.Debounce.validate(), s.Loops.validate()}
+	errs := []error{c.Debounce.validate(), s.Loops.validate()}
 	for k, a := range c.Access {
-		r, err := a.Compile(c.AccessGroups)
+		r, err := a.Compile()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("channels.%s: %w", k.Channel, err))
 		}

@@ -68,13 +68,12 @@ type Rules struct {
 }
 
 // Compile makes the rules of an account. It reports every wrong value.
-func (a Access) Compile(groups map[string][]string) (*Rules, error) {
-	resolved, err := a.WithDefaults().resolve(groups)
-	if err = errors.Join(resolved.Validate(), err); err != nil {
+func (a Access) Compile() (*Rules, error) {
+	if err := a.Validate(); err != nil {
 		return nil, err
 	}
 	patterns, err := compilePatterns(a.MentionPatterns)
-	return &Rules{resolved, patterns}, err
+	return &Rules{a.WithDefaults(), patterns}, err
 }
 
 // Decide says what becomes of a message (spec/chat.md §2.2). It is pure.

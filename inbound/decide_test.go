@@ -151,32 +151,6 @@ func TestBots(t *testing.T) {
 	}
 }
 
-func TestAccessGroups(t *testing.T) {
-	groups := map[string][]string{"ops": {"7", "slack:8"}, "empty": {}}
-	list := []string{" accessGroup:ops", "9"}
-	a := Access{
-		AllowFrom: list, Groups: map[string]Group{"g": {AllowFrom: list}, "nobody": {AllowFrom: []string{"accessGroup:empty"}}},
-		Spaces: map[string]Space{"G": {Group: Group{AllowFrom: list}, Groups: map[string]Group{"C": {AllowFrom: list}, "D": {}}}},
-	}
-	r, err := a.Compile(groups)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range []chat.Inbound{direct("7"), direct("9"), inGroup("g", "7"), inSpace("G", "C", "7"), inSpace("G", "D", "9")} {
-		if got := r.Decide(m, Standing{}); got.Verdict != Admit {
-			t.Errorf("%+v: %+v", m.Address, got)
-		}
-	}
-	for _, m := range []chat.Inbound{direct("8"), direct("accessGroup:ops"), inGroup("g", "8"), inGroup("nobody", "7"), inSpace("G", "C", "1")} {
-		if got := r.Decide(m, Standing{}); got.Verdict == Admit {
-			t.Errorf("%+v: %+v", m.Address, got)
-		}
-	}
-	if a.Groups["g"].AllowFrom[0] != list[0] {
-		t.Error("the configuration was changed")
-	}
-}
-
 // drawAccess draws rules, message and standing from a world so small that everything meets.
 func drawAccess(t *rapid.T) (*Rules, chat.Inbound, Standing) {
 	list := func(name string) []string {

@@ -18,6 +18,7 @@ import (
 type HistoryLine struct {
 	ID     string      `json:"id"`
 	Sender chat.Sender `json:"sender"`
+	Roles  []string    `json:"roles,omitempty"` // of the sender, at that time
 	Text   string      `json:"text"`
 	At     time.Time   `json:"at"`
 }
@@ -49,7 +50,7 @@ func lineOf(m chat.Inbound) (inbounddb.Line, bool) {
 		text = strings.TrimSpace(text + "\n[file: " + cleanName(name) + "]")
 	}
 	return inbounddb.Line{
-		Message: m.ID, Sender: m.Sender.ID, Name: cleanName(m.Sender.Name), Bot: m.Sender.Bot, Text: text, At: m.At.UnixMilli(),
+		Message: m.ID, Sender: m.Sender.ID, Name: cleanName(m.Sender.Name), Bot: m.Sender.Bot, Roles: strings.Join(m.Roles, " "), Text: text, At: m.At.UnixMilli(),
 	}, text != ""
 }
 
@@ -64,7 +65,7 @@ func takeHistory(ctx context.Context, q *inbounddb.Queries, from chat.Address) (
 	rows = newest(rows)
 	lines, stored := make([]HistoryLine, 0, len(rows)), make([]storedLine, 0, len(rows))
 	for _, r := range rows {
-		l := HistoryLine{r.Message, chat.Sender{ID: r.Sender, Name: r.Name, Bot: r.Bot}, r.Text, time.UnixMilli(r.At)}
+		l := HistoryLine{r.Message, chat.Sender{ID: r.Sender, Name: r.Name, Bot: r.Bot}, strings.Fields(r.Roles), r.Text, time.UnixMilli(r.At)}
 		lines, stored = append(lines, l), append(stored, storedLine{l, r.Seq})
 	}
 	text, err := json.Marshal(stored)
@@ -111,7 +112,8 @@ func giveBack(ctx context.Context, q *inbounddb.Queries, row inbounddb.Row) erro
 	place := placeOf(writtenAt(m))
 	for _, l := range readStored(row.History) {
 		err := q.PutLine(ctx, place, inbounddb.Line{
-			Seq: l.Seq, Message: l.ID, Sender: l.Sender.ID, Name: l.Sender.Name, Bot: l.Sender.Bot, Text: l.Text, At: l.At.UnixMilli(),
+			Seq: l.Seq, Message: l.ID, Sender: l.Sender.ID, Name: l.Sender.Name, Bot: l.Sender.Bot, Roles: strings.Join(l.Roles, " "),
+			Text: l.Text, At: l.At.UnixMilli(),
 		})
 		if err != nil {
 			return err

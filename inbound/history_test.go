@@ -176,6 +176,42 @@ func TestHistoryFollowsEdits(t *testing.T) {
 	})
 }
 
+// TestLateEditsAreContextWhereTheAnswerIs: the edit of a message that opened a thread belongs to the thread;
+// that of a command, or where nothing is kept, is no news.
+func TestLateEditsAreContextWhereTheAnswerIs(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rules(func(a *Access) { a.SeedThreads = true })
+		root, command := mention(1, "1", "meet at 5"), inRoom(2, "1", "/status")
+		w.accept(root)
+		w.done(w.last().Seq)
+		w.accept(command)
+		w.done(w.last().Seq)
+		w.accept(edited(root, 1, "meet at 6"))
+		w.accept(edited(root, 2, "meet at 7"))
+		w.accept(edited(command, 1, "/status all"))
+		w.accept(mention(3, "1", "hello"))
+		if got := lines(w.last()); len(got) != 0 {
+			t.Errorf("outside of the thread there are %q", got)
+		}
+		later := mention(4, "1", "when?")
+		later.Address.Thread = root.ID
+		w.accept(later)
+		if d := cmp.Diff([]string{"1: " + textEdited + "meet at 7"}, lines(w.last())); d != "" {
+			t.Error(d)
+		}
+		w.rules(func(a *Access) { a.HistoryLimit = new(int) })
+		w.done(w.last().Seq)
+		w.accept(edited(later, 1, "where?"))
+		w.rules(func(a *Access) { limit := 5; a.HistoryLimit = &limit })
+		again := mention(5, "1", "and?")
+		again.Address.Thread = root.ID
+		w.accept(again)
+		if got := lines(w.last()); len(got) != 0 {
+			t.Errorf("kept %q", got)
+		}
+	})
+}
+
 // TestHistoryGoesBack: a message that is deleted before its turn leaves its context to the next one, in
 // order.
 func TestHistoryGoesBack(t *testing.T) {

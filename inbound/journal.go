@@ -55,6 +55,7 @@ type entry struct {
 	from    chat.Address // where it was written; m.Address is where it is answered
 	lead    int64        // the group that it may join, 0 = none
 	history bool         // it takes what was overheard before it
+	news    bool         // what is changed in it later is context
 }
 
 // added is what became of an entry.
@@ -90,6 +91,7 @@ func (j *journal) add(ctx context.Context, e entry, now time.Time) (added, error
 		out.seq, out.lead, err = q.Insert(ctx, inbounddb.Row{
 			EventKey: e.m.EventKey, Channel: e.m.Address.Channel, Account: e.m.Address.Account, Conversation: e.m.Address.Conversation,
 			MessageID: e.m.ID, Payload: string(payload), ReceivedAt: now.UnixMilli(), Lead: e.lead, History: history,
+			Thread: e.m.Address.Thread, Sender: e.m.Sender.ID, Said: e.said(),
 		})
 		if err != nil {
 			return err
@@ -133,15 +135,17 @@ func (j *journal) remember(ctx context.Context, keys []string, now time.Time) er
 	return err
 }
 
-// pass keeps the keys of a message that was accepted and is left alone, and how far it came.
-func (j *journal) pass(ctx context.Context, m chat.Inbound, now time.Time) error {
-	return write(ctx, j.db, func(q *inbounddb.Queries) error {
-		isNew, err := q.PutKeys(ctx, eventKeys(m), now.UnixMilli())
+// pass keeps the keys of a message that was accepted and is left alone, and how far it came. It reports
+// whether the message is new.
+func (j *journal) pass(ctx context.Context, m chat.Inbound, now time.Time) (isNew bool, err error) {
+	err = write(ctx, j.db, func(q *inbounddb.Queries) error {
+		isNew, err = q.PutKeys(ctx, eventKeys(m), now.UnixMilli())
 		if err != nil || !isNew {
 			return err
 		}
 		return q.PutMark(ctx, markOf(m, writtenAt(m), time.Time{}))
 	})
+	return isNew, err
 }
 
 // overhear keeps a message that is not for the bot, among the newest of its place.
@@ -163,42 +167,6 @@ func (j *journal) overhear(ctx context.Context, m chat.Inbound, limit int, now t
 		}
 		return q.PutMark(ctx, markOf(m, writtenAt(m), time.Time{}))
 	})
-}
-
-// edit replaces a message by its new version while no turn has begun for it. Later versions change
-// nothing: there is no second answer.
-func (j *journal) edit(ctx context.Context, m chat.Inbound, now time.Time) error {
-	return write(ctx, j.db, func(q *inbounddb.Queries) error {
-		isNew, err := q.PutKeys(ctx, eventKeys(m), now.UnixMilli())
-		if err != nil || !isNew || m.ID == "" {
-			return err
-		}
-		row, err := q.Waiting(ctx, m.Address.Channel, m.Address.Account, m.Address.Conversation, m.ID)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			line, _ := lineOf(m)
-			return q.EditLine(ctx, placeOf(m.Address), m.ID, m.Sender.ID, line.Text)
-		case err != nil:
-			return err
-		}
-		return replace(ctx, q, row, m)
-	})
-}
-
-func replace(ctx context.Context, q *inbounddb.Queries, row inbounddb.Row, m chat.Inbound) error {
-	var old chat.Inbound
-	if err := json.Unmarshal([]byte(row.Payload), &old); err != nil {
-		return nil // the turn will find out; the event itself is known
-	}
-	if old.Sender.ID != m.Sender.ID || old.Text == m.Text && len(old.Attachments) == len(m.Attachments) {
-		return nil // a link preview or a reaction
-	}
-	old.Text, old.Attachments, old.Edited = m.Text, m.Attachments, true
-	payload, err := json.Marshal(old)
-	if err != nil {
-		return fmt.Errorf("encoding a message: %w", err)
-	}
-	return q.SetPayload(ctx, row.ID, string(payload))
 }
 
 // withdraw removes a message that is deleted, unless a turn has begun for it. It returns the number of

@@ -217,7 +217,14 @@ func (r *reference) begin() (int64, []*said) {
 	}
 	r.check(m, parts)
 	for _, l := range m.History {
-		parts = append(parts, r.byText(l.Text))
+		if !strings.HasPrefix(l.Text, textEdited) {
+			parts = append(parts, r.byText(l.Text))
+			continue
+		}
+		i := slices.IndexFunc(r.said, func(s *said) bool { return s.in.ID == l.ID })
+		if i < 0 || !r.said[i].begun || r.said[i].deleted {
+			r.fail("an edit of %q, which was not begun, or is deleted", l.ID)
+		}
 	}
 	return seq, parts
 }

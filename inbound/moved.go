@@ -56,6 +56,9 @@ func (x *moves) put(m inbounddb.Move) {
 	x.from[inbounddb.Place{Channel: m.Channel, Account: m.Account, Conversation: m.Conversation}] = m.Former
 }
 
+// Former returns the ids that a conversation had before, the latest first; nil = none.
+func (p *Pipeline) Former(a chat.Address) []string { return p.moves.former(a) }
+
 // Moved tells that a conversation has a new id. The rules that name the old one hold for it from now on,
 // over restarts, and what was overheard there, its threads and its marks go along. It reports whether
 // that is news.

@@ -57,6 +57,8 @@ type Pipeline struct {
 	pace      *pace
 	loops     *loops
 	gaps      *gaps
+	alone     *leftAlone
+	unstored  atomic.Pointer[unstored]
 	moves     *moves
 	collect   *collector
 	recovered atomic.Bool
@@ -73,6 +75,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Pipeline, error) {
 	p := &Pipeline{
 		journal: &journal{deps.DB, q}, pairing: &Pairing{deps.DB, q},
 		log: deps.Log, deps: deps, recent: newRecent(), pace: newPace(), loops: newLoops(), gaps: newGaps(),
+		alone: newLeftAlone(deps.Log),
 	}
 	if p.moves, err = readMoves(ctx, q); err != nil {
 		return nil, err
@@ -97,6 +100,7 @@ func (p *Pipeline) Reload(cfg Config) error {
 func (p *Pipeline) Close() {
 	p.closed.Store(true)
 	p.collect.close()
+	p.alone.close()
 }
 
 // Pairing returns the pairings, for the commands that manage them.
@@ -114,6 +118,13 @@ func (p *Pipeline) Status(s channels.Status) {
 func (p *Pipeline) Authorised(ctx context.Context, m chat.Inbound) bool {
 	s, err := p.standing(ctx, m)
 	return err == nil && p.rules(m.Address).Decide(m, s).Verdict == Admit
+}
+
+// Owner reports whether the sender of a message may use the owner's commands; false also when the store
+// cannot be read. It changes nothing.
+func (p *Pipeline) Owner(ctx context.Context, m chat.Inbound) bool {
+	s, err := p.standing(ctx, m)
+	return err == nil && isOwner(m, s)
 }
 
 // hand gives a group of messages to the Handler, as it is now.

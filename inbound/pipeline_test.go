@@ -171,8 +171,17 @@ func TestEdits(t *testing.T) {
 		foreign := message(1, "not mine")
 		foreign.EventKey, foreign.Edited, foreign.Sender.ID = "tg:1:54", true, "10"
 		w.accept(foreign)
+		edit("tg:1:55", "much too late") // a link preview
 		if len(w.handled) != 1 || w.count("SELECT count(*) FROM inbound") != 1 {
 			t.Errorf("handled %q", w.texts())
+		}
+		w.accept(message(2, "and now?"))
+		if d := cmp.Diff([]string{"9: " + textEdited + "much too late"}, lines(w.last())); d != "" {
+			t.Error(d)
+		}
+		w.accept(message(3, "once more"))
+		if got := lines(w.last()); len(got) != 0 {
+			t.Errorf("told again %q", got)
 		}
 	})
 }

@@ -28,6 +28,8 @@ type Message struct {
 	Attempts int  // how many turns were begun for it before
 	// Interrupted tells that an earlier process began to answer and said nothing of it.
 	Interrupted bool
+	// Directed tells that what it says to the bot itself is done (Pipeline.Directed).
+	Directed bool
 	// Merged are the numbers of the other messages in it. Dispatched, Done and Failed treat all alike.
 	Merged []int64
 	// History is what was said in the group since the bot last answered there, oldest first. Nobody
@@ -95,6 +97,7 @@ func unpack(rows []inbounddb.Row) (Message, error) {
 		if row.ID != m.Seq {
 			m.Merged = append(m.Merged, row.ID)
 		}
+		m.Directed = m.Directed || row.Directed
 		parts, m.History, m.Attempts = append(parts, in), append(m.History, readHistory(row.History)...), max(m.Attempts, row.Attempts)
 	}
 	m.In, m.Interrupted = merge(parts), m.Attempts > 0
@@ -120,13 +123,22 @@ func merge(parts []chat.Inbound) chat.Inbound {
 		m.Edited = m.Edited || x.Edited
 	}
 	for i := len(parts) - 1; i >= 0 && m.ReplyTo == ""; i-- {
-		m.ReplyTo, m.Quote = parts[i].ReplyTo, parts[i].Quote
+		m.ReplyTo, m.Quote, m.QuoteFrom = parts[i].ReplyTo, parts[i].Quote, parts[i].QuoteFrom
 	}
 	if extra := len(m.Attachments) - maxFiles; extra > 0 {
 		texts = append(texts, fmt.Sprintf("[… %d more files were left out]", extra))
 	}
 	m.Text = strings.Join(texts, "\n")
 	return capped(m)
+}
+
+// Directed tells that what a message says to the bot itself, such as which model to use, is done, although
+// its turn still waits: it is not done again after a restart. It does nothing for a message that is not open.
+func (p *Pipeline) Directed(ctx context.Context, seq int64) error {
+	if err := p.journal.q.Directed(context.WithoutCancel(ctx), seq); err != nil {
+		return fmt.Errorf("message %d: %w", seq, err)
+	}
+	return nil
 }
 
 // Participated tells, before Done, that the turn of a message said something to people: in its thread

@@ -94,8 +94,9 @@ func grouped(list []chat.Button) []chat.Button {
 }
 
 // layout is the reply_markup of one page: the choices in columns below the names of their groups,
-// and when there is more than one page, the row that turns them. A page that does not exist is the
-// last one.
+// and when there is more than one page, the row that turns them. What can be chosen from, and that is what
+// has groups or pages, can be closed too; a question is answered by its buttons. A page that does not exist
+// is the last one.
 func layout(list []chat.Button, token string, page int) string {
 	pages := max(1, (len(list)+perPage-1)/perPage)
 	page = min(page, pages-1)
@@ -107,7 +108,8 @@ func layout(list []chat.Button, token string, page int) string {
 		return key(text, actionPage+strconv.Itoa(to))
 	}
 	rows := [][]tgbotapi.InlineKeyboardButton{}
-	named := len(list) > 0 && list[0].Group != list[len(list)-1].Group
+	choice := slices.ContainsFunc(list, func(b chat.Button) bool { return b.Group != "" })
+	named := choice && list[0].Group != list[len(list)-1].Group
 	group, full := "", true
 	for i := page * perPage; i < min(len(list), (page+1)*perPage); i++ {
 		if g := list[i].Group; named && (i == page*perPage || g != group) {
@@ -126,7 +128,10 @@ func layout(list []chat.Button, token string, page int) string {
 	if pages > 1 {
 		rows = append(rows, []tgbotapi.InlineKeyboardButton{
 			turn(labelBack, (page+pages-1)%pages), turn(fmt.Sprintf("%d/%d", page+1, pages), page), turn(labelNext, (page+1)%pages),
-		}, []tgbotapi.InlineKeyboardButton{key(labelClose, actionClose)})
+		})
+	}
+	if pages > 1 || choice {
+		rows = append(rows, []tgbotapi.InlineKeyboardButton{key(labelClose, actionClose)})
 	}
 	return jsonText(tgbotapi.InlineKeyboardMarkup{InlineKeyboard: rows})
 }

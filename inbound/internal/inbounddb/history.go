@@ -11,15 +11,16 @@ type Line struct {
 	Message      string
 	Sender, Name string
 	Bot          bool
+	Roles        string // ids with blanks between them
 	Text         string
 	At           int64
 }
 
 // PutLine stores a line; under its own number, if it has one.
 func (q *Queries) PutLine(ctx context.Context, p Place, l Line) error {
-	_, err := q.w.ExecContext(ctx, `INSERT INTO history_buffer (seq, channel, account, conversation, thread, message_id, sender, name, bot, text, at)
-		VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		l.Seq, p.Channel, p.Account, p.Conversation, p.Thread, l.Message, l.Sender, l.Name, l.Bot, l.Text, l.At)
+	_, err := q.w.ExecContext(ctx, `INSERT INTO history_buffer (seq, channel, account, conversation, thread, message_id, sender, name, bot, roles, text, at)
+		VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		l.Seq, p.Channel, p.Account, p.Conversation, p.Thread, l.Message, l.Sender, l.Name, l.Bot, l.Roles, l.Text, l.At)
 	return err
 }
 
@@ -34,7 +35,7 @@ func (q *Queries) TrimLines(ctx context.Context, p Place, keep int) error {
 // TakeLines removes the lines of a place and returns them, in no order.
 func (q *Queries) TakeLines(ctx context.Context, p Place) ([]Line, error) {
 	rows, err := q.w.QueryContext(ctx, `DELETE FROM history_buffer WHERE channel = ? AND account = ? AND conversation = ? AND thread = ?
-		RETURNING seq, message_id, sender, name, bot, text, at`, p.Channel, p.Account, p.Conversation, p.Thread)
+		RETURNING seq, message_id, sender, name, bot, roles, text, at`, p.Channel, p.Account, p.Conversation, p.Thread)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (q *Queries) TakeLines(ctx context.Context, p Place) ([]Line, error) {
 	var out []Line
 	for rows.Next() {
 		var l Line
-		if err := rows.Scan(&l.Seq, &l.Message, &l.Sender, &l.Name, &l.Bot, &l.Text, &l.At); err != nil {
+		if err := rows.Scan(&l.Seq, &l.Message, &l.Sender, &l.Name, &l.Bot, &l.Roles, &l.Text, &l.At); err != nil {
 			return nil, err
 		}
 		out = append(out, l)

@@ -47,6 +47,10 @@ type Row struct {
 	Lead         int64  // the first row of those that are answered as one; 0 = this one
 	History      string // JSON
 	Reason       string // why it ended badly
+	Directed     bool   // what it says to the bot itself is done
+	Thread       string // where it is answered
+	Sender       string
+	Said         int64 // the fingerprint of its text; 0 = its edits are no news
 }
 
 // Group returns the number of the rows that are answered as one.
@@ -57,7 +61,7 @@ func (r *Row) Group() int64 {
 	return r.ID
 }
 
-const rowColumns = `id, event_key, channel, account, conversation, message_id, state, attempts, payload_json, received_at, lead, history_json, error`
+const rowColumns = `id, event_key, channel, account, conversation, message_id, state, attempts, payload_json, received_at, lead, history_json, error, directed, thread, sender, said`
 
 // groupOf is the condition that a row belongs to group ?1. The second part lets the partial index be
 // used.
@@ -66,18 +70,25 @@ const groupOf = `(id = ?1 OR (lead = ?1 AND lead != 0))`
 func (r *Row) fields() []any {
 	return []any{
 		&r.ID, &r.EventKey, &r.Channel, &r.Account, &r.Conversation, &r.MessageID, &r.State, &r.Attempts, &r.Payload,
-		&r.ReceivedAt, &r.Lead, &r.History, &r.Reason,
+		&r.ReceivedAt, &r.Lead, &r.History, &r.Reason, &r.Directed, &r.Thread, &r.Sender, &r.Said,
 	}
 }
 
 // Insert adds a received row and returns its id and its group: r.Lead, or 0 when no turn can answer
 // the row together with that one any more.
 func (q *Queries) Insert(ctx context.Context, r Row) (id, lead int64, err error) {
-	err = q.w.QueryRowContext(ctx, `INSERT INTO inbound (lead, event_key, channel, account, conversation, message_id, payload_json, received_at, history_json)
-		VALUES (iif(?1 != 0 AND EXISTS (SELECT 1 FROM inbound WHERE `+groupOf+` AND state = 'received'), ?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+	err = q.w.QueryRowContext(ctx, `INSERT INTO inbound (lead, event_key, channel, account, conversation, message_id, payload_json, received_at, history_json, thread, sender, said)
+		VALUES (iif(?1 != 0 AND EXISTS (SELECT 1 FROM inbound WHERE `+groupOf+` AND state = 'received'), ?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 		RETURNING id, lead`,
-		r.Lead, r.EventKey, r.Channel, r.Account, r.Conversation, r.MessageID, r.Payload, r.ReceivedAt, r.History).Scan(&id, &lead)
+		r.Lead, r.EventKey, r.Channel, r.Account, r.Conversation, r.MessageID, r.Payload, r.ReceivedAt, r.History, r.Thread, r.Sender, r.Said).Scan(&id, &lead)
 	return id, lead, err
+}
+
+// InsertFailed adds a row of an event that failed at once, of which nothing is kept but the reason.
+func (q *Queries) InsertFailed(ctx context.Context, r Row) error {
+	_, err := q.w.ExecContext(ctx, `INSERT INTO inbound (event_key, channel, account, conversation, message_id, state, payload_json, error, received_at, done_at)
+		VALUES (?1, ?2, ?3, '', '', 'failed', '', ?4, ?5, ?5)`, r.EventKey, r.Channel, r.Account, r.Reason, r.ReceivedAt)
+	return err
 }
 
 // Waiting returns the row of a message for which no turn has begun; sql.ErrNoRows when there is none.
@@ -85,6 +96,16 @@ func (q *Queries) Waiting(ctx context.Context, channel, account, conversation, m
 	var r Row
 	err := q.r.QueryRowContext(ctx, `SELECT `+rowColumns+` FROM inbound
 		WHERE channel = ? AND account = ? AND conversation = ? AND message_id = ? AND state = 'received' ORDER BY id DESC LIMIT 1`,
+		channel, account, conversation, message).Scan(r.fields()...)
+	return r, err
+}
+
+// Begun returns the row of a message for which a turn has begun and whose edits are news; sql.ErrNoRows
+// when there is none.
+func (q *Queries) Begun(ctx context.Context, channel, account, conversation, message string) (Row, error) {
+	var r Row
+	err := q.r.QueryRowContext(ctx, `SELECT `+rowColumns+` FROM inbound
+		WHERE channel = ? AND account = ? AND conversation = ? AND message_id = ? AND said != 0 AND state != 'received' ORDER BY id DESC LIMIT 1`,
 		channel, account, conversation, message).Scan(r.fields()...)
 	return r, err
 }
@@ -145,7 +166,7 @@ func (q *Queries) Fail(ctx context.Context, lead int64, reason string, deadly in
 // Withdraw ends one row that no turn has begun for; what it said is not kept. It reports whether its
 // group has no such row left.
 func (q *Queries) Withdraw(ctx context.Context, r Row, now int64) (last bool, err error) {
-	_, err = q.w.ExecContext(ctx, `UPDATE inbound SET state = 'done', done_at = ?, payload_json = '', history_json = ''
+	_, err = q.w.ExecContext(ctx, `UPDATE inbound SET state = 'done', done_at = ?, payload_json = '', history_json = '', said = 0
 		WHERE id = ? AND state = 'received'`, now, r.ID)
 	if err != nil {
 		return false, err
@@ -162,8 +183,20 @@ func (q *Queries) Settle(ctx context.Context, lead int64) error {
 }
 
 // SetPayload replaces what a row that no turn has begun for says.
-func (q *Queries) SetPayload(ctx context.Context, id int64, payload string) error {
-	_, err := q.w.ExecContext(ctx, `UPDATE inbound SET payload_json = ? WHERE id = ? AND state = 'received'`, payload, id)
+func (q *Queries) SetPayload(ctx context.Context, id int64, payload string, said int64) error {
+	_, err := q.w.ExecContext(ctx, `UPDATE inbound SET payload_json = ?, said = iif(said = 0, 0, ?) WHERE id = ? AND state = 'received'`, payload, said, id)
+	return err
+}
+
+// SetSaid replaces the fingerprint of what a row said last.
+func (q *Queries) SetSaid(ctx context.Context, id, said int64) error {
+	_, err := q.w.ExecContext(ctx, `UPDATE inbound SET said = ? WHERE id = ?`, said, id)
+	return err
+}
+
+// Directed notes of the open rows of a group that what they say to the bot itself is done.
+func (q *Queries) Directed(ctx context.Context, lead int64) error {
+	_, err := q.w.ExecContext(ctx, `UPDATE inbound SET directed = 1 WHERE `+groupOf+` AND state IN ('received', 'dispatched')`, lead)
 	return err
 }
 

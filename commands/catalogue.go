@@ -32,7 +32,7 @@ func modelCommands() []Spec {
 		},
 		{
 			Name: "status", Group: groupModel, Inline: Shortcut, Help: "model, credentials, context and what is wrong",
-			About: "Answers at once, also while an answer is being written. Shows the selected model and where the choice comes from; when another model answers in its place, which one and why; the fallbacks, unless the choice is strict; the profile in use; every unhealthy profile with its reason and end; how full the context is; the settings of the conversation; and what is scheduled. In groups only the bot owner sees profiles, the session key, the channels and what is scheduled. Faults of the installation are shown to the owner alone.",
+			About: "Answers at once, also while an answer is being written. Shows the selected model and where the choice comes from; when another model answers in its place, which one, why and since when; the fallbacks, unless the choice is strict; the profile in use; every unhealthy profile with its reason and end; how full the context is; what the last turn used, and what it cost where the prices are known; the settings of the conversation; and what is scheduled. In groups only the bot owner sees profiles, the session key, the channels and what is scheduled. Faults of the installation are shown to the owner alone.",
 			run:   (*Registry).status,
 		},
 		{
@@ -49,9 +49,9 @@ func modelCommands() []Spec {
 			About: "Without an argument, or with `list`, shows what is selected and a numbered list to choose from.\n\n" +
 				"`/model 2`, `/model opus` and `/model openai/gpt-5.5` select a model for this conversation. The choice is strict: if that model cannot answer, you get its failure, never an answer from another model. It outlives `/new` and `/reset`; `/model default` returns to the configured model and its fallbacks.\n\n" +
 				"`@profile` behind a model (or behind `default` or a number) locks one stored credential: `/model openai/gpt-5.5@work` is short for `…@openai:work`. No other profile of the provider is tried then. The lock ends with the conversation.\n\n" +
-				"A model outside `agents.defaults.modelPolicy.allow`, an unknown profile, or one of another provider is refused, and nothing changes. While an answer is being written, the choice holds from its next step. A thread takes the choice of the conversation it belongs to until it makes its own.\n\n" +
+				"A model outside `agents.defaults.modelPolicy.allow`, an unknown profile, or one of another provider is refused, and nothing changes. While an answer is being written, the choice holds from its next step. A thread takes over the choice of the conversation it belongs to, in the same way, until it makes its own.\n\n" +
 				"`/model status` lists, per provider, the endpoint and the profiles with their state; in groups only for the owner. `-s` is accepted and changes nothing: every choice is the session's. The configured default is changed in the configuration.",
-			run: (*Registry).model, take: takesModel,
+			run: (*Registry).model, take: takesModel, Renews: true,
 		},
 		{
 			Name: "models", Group: groupModel, Help: "all models that can be chosen",
@@ -59,7 +59,7 @@ func modelCommands() []Spec {
 				{Name: "provider", Help: "only models of this provider", Suggest: ListProviders},
 				{Name: "page", Help: "number of the page"},
 			},
-			About: "Twenty a page. Marks the selected model, the primary, the fallbacks, and models that cool down or have no credential.",
+			About: "First the configured ones, then those that the bot knows of every provider for which there is a credential. Twenty a page. Marks the selected model, the primary, the fallbacks, and models that cool down or have no credential.",
 			run:   (*Registry).listModels,
 		},
 		{
@@ -82,8 +82,8 @@ func chatCommands() []Spec {
 		{
 			Name: "new", Group: groupChat, Help: "begin a new conversation", Lane: true, Stops: true, Long: true,
 			Args:  []Arg{{Name: "model", Help: "a model, or the first message", Suggest: ListModels, usage: "model | first message"}},
-			About: "What was said before is archived and no longer sent to the model. If the argument is one word that names a model (a reference, an alias, or `default`), it is selected; any other text becomes the first message. An answer that is being written is stopped. A model you chose earlier stays selected, and the reply says so; a locked profile is released.",
-			run:   (*Registry).fresh,
+			About: "What was said before is archived and no longer sent to the model. If the argument is one word that names a model (a reference, an alias, or `default`), it is selected; any other text becomes the first message. An answer that is being written is stopped, unless the model is refused: then nothing changes. A model you chose earlier stays selected, and the reply says so; a locked profile is released.",
+			check: (*Registry).checkFresh, run: (*Registry).fresh,
 		},
 		{
 			Name: "reset", Group: groupChat, Help: "begin again from nothing", Lane: true, Stops: true,
@@ -96,9 +96,9 @@ func chatCommands() []Spec {
 			run:   (*Registry).stop,
 		},
 		{
-			Name: "compact", Group: groupChat, Help: "shorten the conversation so far", Lane: true, Long: true,
+			Name: "compact", Group: groupChat, Help: "shorten the conversation so far", Lane: true, Halts: true, Renews: true, Long: true,
 			Args:  []Arg{{Name: "focus", Help: "what to keep in mind", usage: "what to keep in mind"}},
-			About: "Replaces the older part of the conversation by a summary. The recent part stays as it is, and nothing is deleted from the records. Waits for the answer that is being written.",
+			About: "Replaces the older part of the conversation by a summary. The recent part stays as it is, and nothing is deleted from the records. Waits for the answer that is being written; `/stop` ends it.",
 			run:   (*Registry).compact,
 		},
 		{
@@ -108,7 +108,7 @@ func chatCommands() []Spec {
 				{Name: "options", Help: "how long to wait for more, how many may wait, what gives way", Examples: queueExamples(), usage: "debounce:2s cap:20 drop:summarize"},
 			},
 			About: "`steer` hands a message to the answer that is being written, at its next step; where it has no steps, messages are collected. `collect` answers all that came meanwhile as one. `followup` answers each by itself, later. `interrupt` stops the answer and takes the newest message.\n\n" +
-				"`debounce:` is how long it must be quiet before what waits is answered (up to 5 minutes; a bare number is milliseconds), `cap:` how many messages may wait, `drop:` what gives way beyond that: `old`, `new`, or `summarize`, which keeps a line of each. `/queue default` returns to the configuration. Without an argument, shows what counts here.",
+				"`debounce:` is how long it must be quiet before what waits is answered (in `ms`, `s` or `m`, up to 5 minutes; a bare number is milliseconds), `cap:` how many messages may wait, `drop:` what gives way beyond that: `old`, `new`, or `summarize`, which keeps a line of each. `/queue default` returns to the configuration. Without an argument, shows what counts here.",
 			run: (*Registry).queue, take: takesQueue,
 		},
 		{
@@ -213,8 +213,8 @@ func operatorCommands() []Spec {
 	return []Spec{
 		{
 			Name: "whoami", Aliases: []string{"id"}, Group: groupOperator, Inline: Shortcut, Help: "the ids the bot knows you and this place by",
-			About: "The ids are what `commands.ownerAllowFrom` and the allowlists of channels want.",
-			run:   (*Registry).whoami,
+			About: "The ids are what `commands.ownerAllowFrom` and the allowlists of channels want. In a private chat everybody may ask for them who is let in, also whoever may use no other command.",
+			run:   (*Registry).whoami, Anybody: true,
 		},
 		{
 			Name: "pair", Group: groupOperator, Owner: true, Where: DirectOnly, Help: "let somebody in who was given a pairing code",

@@ -43,7 +43,7 @@ func (r *Registry) suggested(ctx context.Context, c Call, s Spec, list Suggest) 
 	add := func(label, command string) { all = append(all, chat.Button{Label: label, Command: command}) }
 	switch list {
 	case ListModels:
-		for _, ref := range r.choices(c.Agent) {
+		for _, ref := range r.choices(ctx, c) {
 			label := ref.String()
 			if alias := r.deps.Models.Alias(ref); alias != "" {
 				label = alias + " — " + label
@@ -55,7 +55,7 @@ func (r *Registry) suggested(ctx context.Context, c Call, s Spec, list Suggest) 
 			add("status — endpoints and credentials", "status")
 		}
 	case ListProviders:
-		for _, ref := range r.choices(c.Agent) {
+		for _, ref := range r.choices(ctx, c) {
 			add(ref.Provider, ref.Provider)
 		}
 	case ListCommands:

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"understudy/commands"
+	"understudy/llm"
 	"understudy/session"
 )
 
@@ -68,6 +69,31 @@ func TestCompleteIsBounded(t *testing.T) {
 	}
 }
 
+// TestALongListLeavesRoomForEveryProvider covers what is offered to press, with a selection at the very end.
+func TestALongListLeavesRoomForEveryProvider(t *testing.T) {
+	w, c := newWorld(t), direct()
+	w.models.cfg = newModels(t, strings.Replace(standardConfig, "gamma/*]", "gamma/*, large/*, small/*]", 1)+"    large: {baseUrl: 'http://large.test/v1'}\n").cfg
+	for i := range 300 {
+		w.models.available = append(w.models.available, mustRef(fmt.Sprintf("large/m%d", i)))
+	}
+	w.models.available = append(w.models.available, mustRef("small/m1"), mustRef("small/m2"))
+	w.run(c, "/model large/m299")
+	var got []string
+	of := map[string]int{}
+	for _, b := range w.run(c, "/model").Buttons {
+		of[b.Group]++
+		if b.Chosen {
+			got = append(got, b.Command)
+		}
+	}
+	if of["small"] != 2 || of["alpha"] != 2 || of["large"] < 80 || len(got) != 1 || got[0] != "/model large/m299" {
+		t.Errorf("%v, chosen %q", of, got)
+	}
+	if text := w.run(c, "/model").Text; !strings.Contains(text, "\n305. `large/m299` — selected") || !strings.Contains(text, "\n30. ") || strings.Contains(text, "\n31. ") {
+		t.Error(text)
+	}
+}
+
 func TestUsageCost(t *testing.T) {
 	w, c := newWorld(t), direct()
 	spend := func(days int, model string, in, out int, micros int64, priced bool) {
@@ -119,7 +145,7 @@ func TestSettingsAreStored(t *testing.T) {
 }
 
 func TestStatusSaysWhenNobodyCanBeSteered(t *testing.T) {
-	w := newWorld(t, func(d *commands.Deps) { d.Steerable = func(string) bool { return false } })
+	w := newWorld(t, func(d *commands.Deps) { d.Steerable = func(string, llm.ModelRef) bool { return false } })
 	c := direct()
 	w.lanes[c.Key] = session.LaneState{Active: true, Since: noon, Queued: 2}
 	text := w.run(c, "/status").Text

@@ -18,10 +18,14 @@ type Sessions interface {
 	Update(ctx context.Context, key string, change func(*session.Session) error) (session.Session, error)
 	Reset(ctx context.Context, key string) (session.Session, error)
 	Selection(ctx context.Context, s session.Session) (o session.Override, from string, err error)
+	// Children returns the keys of the threads that belong to a conversation.
+	Children(ctx context.Context, key string) ([]string, error)
 	Decisions(ctx context.Context, key string, limit int) ([]session.Decision, error)
 	// Totals returns the daily sums of an agent since a day (YYYY-MM-DD, included).
 	Totals(ctx context.Context, agent, since string) ([]session.Total, error)
 	ResetUsage(ctx context.Context, key string) error
+	// Begun returns when a conversation that was reset began; zero = it never was.
+	Begun(ctx context.Context, key string) (time.Time, error)
 }
 
 // Lanes is what commands need of the lanes.
@@ -52,18 +56,26 @@ type Models interface {
 	Resolve(ctx context.Context, agent, text string) (Choice, error)
 	// ProfileExists reports whether a profile can be pinned.
 	ProfileExists(ctx context.Context, agent string, id llm.ProfileID) bool
+	// Kind returns what a profile that is not stored is, such as a key of the environment; "" = unknown.
+	Kind(id llm.ProfileID) llm.CredentialKind
 	// Allowed reports whether users may select the model (agents.defaults.modelPolicy.allow).
 	Allowed(ref llm.ModelRef) bool
-	// Known lists the models that can be named, the configured ones first.
-	Known() []llm.ModelRef
+	// Known lists the models that can be named: the configured ones first, and behind them those that a
+	// credential of the agent could ask, so many at most. "" is the default agent.
+	Known(ctx context.Context, agent string) []llm.ModelRef
+	// Provider reports whether a provider is configured, or whether there is a credential for it.
+	Provider(id string) bool
 	Alias(ref llm.ModelRef) string // "" = none
 	Info(ref llm.ModelRef) Info
 	// Profiles returns the profiles of a provider that the agent would try, in order.
 	Profiles(ctx context.Context, agent string, ref llm.ModelRef) []llm.ProfileID
 }
 
-// Channel is the state of a connected account.
-type Channel struct{ Name, State string }
+// Channel is the state of an account.
+type Channel struct {
+	Name, State string
+	Since       time.Time // when it left the state in which it works; zero = it is in it
+}
 
 // Deps are what a Registry works with. A command whose part is nil does not exist.
 type Deps struct {
@@ -74,6 +86,8 @@ type Deps struct {
 	Models   Models
 	// Health returns what is known about an agent's credentials.
 	Health func(ctx context.Context, agent string) (policy.Snapshot, error)
+	// Underway returns what the turn that runs in a conversation has tried so far; nil = unknown.
+	Underway func(key string) (u Underway, runs bool)
 	// Compact shortens a conversation; focus may be "". It returns tokens before and after; equal
 	// numbers mean that nothing could be gained.
 	Compact func(ctx context.Context, c Call, focus string) (before, after int, err error)
@@ -91,8 +105,9 @@ type Deps struct {
 	Authorised func(c Call) bool
 	// Queue returns the `queue` section of the configuration; nil = the defaults.
 	Queue func() session.QueueConfig
-	// Steerable reports whether turns of an agent have steps between which they can listen; nil = yes.
-	Steerable func(agent string) bool
+	// Steerable reports whether turns of an agent have steps between which they can listen when that model
+	// answers; nil = yes.
+	Steerable func(agent string, ref llm.ModelRef) bool
 	// Context measures what the next request of a conversation would be made of.
 	Context func(ctx context.Context, c Call) (ContextReport, error)
 	// Aside answers a question beside the conversation; what it returns is the answer, or why there is
@@ -128,6 +143,9 @@ func (d Deps) withDefaults() Deps {
 	if d.Endpoint == nil {
 		d.Endpoint = func(string) (host, api string) { return "", "" }
 	}
+	if d.Underway == nil {
+		d.Underway = func(string) (Underway, bool) { return Underway{}, false }
+	}
 	if d.Problems == nil {
 		d.Problems = func(context.Context) []string { return nil }
 	}
@@ -141,7 +159,7 @@ func (d Deps) withDefaults() Deps {
 		d.Queue = func() session.QueueConfig { return session.QueueConfig{} }
 	}
 	if d.Steerable == nil {
-		d.Steerable = func(string) bool { return true }
+		d.Steerable = func(string, llm.ModelRef) bool { return true }
 	}
 	if d.NextProbe == nil {
 		d.NextProbe = func() time.Time { return time.Time{} }

@@ -1,11 +1,13 @@
 package commands
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"understudy/llm"
 	"understudy/session"
 )
 
@@ -201,8 +203,8 @@ func takesModel(r *Registry, words []string) int {
 }
 
 // looksLikeModel reports whether a word within a text can be meant as a model: it is "default", an
-// alias or an id that is known, or begins with the name of a provider that is. Numbers are not: the
-// list they count is not before anybody's eyes there.
+// alias or an id that is known, or begins with a provider that can be asked. Numbers are not: the list
+// they count is not before anybody's eyes there.
 func (r *Registry) looksLikeModel(word string) bool {
 	if r.deps.Models == nil {
 		return false
@@ -211,11 +213,10 @@ func (r *Registry) looksLikeModel(word string) bool {
 	if strings.EqualFold(name, "default") {
 		return true
 	}
-	provider, _, full := strings.Cut(word, "/")
-	for _, ref := range r.deps.Models.Known() {
-		if full && strings.EqualFold(ref.Provider, provider) {
-			return true
-		}
+	if ref, err := llm.ParseRef(word); err == nil && r.deps.Models.Provider(ref.Provider) {
+		return true
+	}
+	for _, ref := range r.deps.Models.Known(context.Background(), "") {
 		for _, known := range []string{r.deps.Models.Alias(ref), ref.Model} {
 			if known != "" && (strings.EqualFold(known, name) || strings.EqualFold(known, word)) {
 				return true

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy/commands"
+	"understudy/llm"
 )
 
 // names writes what was found.
@@ -21,7 +22,9 @@ func names(list []commands.Invocation) []string {
 }
 
 func TestExtract(t *testing.T) {
-	reg := newWorld(t, furnish(t)).reg
+	w := newWorld(t, furnish(t))
+	w.models.available = []llm.ModelRef{mustRef("omega/o1")}
+	reg := w.reg
 	for _, x := range []struct {
 		text, rest string
 		found      []string
@@ -39,6 +42,8 @@ func TestExtract(t *testing.T) {
 		{"x /model gamma/nothing", "x", []string{"/model gamma/nothing"}}, // to be refused
 		{"x /model 2 y", "x /model 2 y", nil},
 		{"x /model nowhere/x", "x /model nowhere/x", nil},
+		{"x /model Omega/o9 y", "x y", []string{"/model Omega/o9"}}, // a credential of it is there, none of its models is listed
+		{"x /model o1 y", "x y", []string{"/model o1"}},
 		{"x /queue drop:old collect the rest", "x the rest", []string{"/queue drop:old collect"}},
 		{"/status\nhow are you?", "how are you?", []string{"/status"}},
 		{"how /HELP are /commands you", "how are you", []string{"/help", "/commands"}},

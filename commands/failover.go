@@ -27,7 +27,7 @@ func (r *Registry) failover(ctx context.Context, c Call, args string) (Reply, er
 		return Reply{Text: "No model is configured yet."}, nil
 	}
 	if probe {
-		return r.probe(ctx, c, v.lead())
+		return r.probe(ctx, c, v)
 	}
 	title := "🎭 Chain of this conversation"
 	if policy.Strict(v.sel, v.models) {
@@ -53,13 +53,37 @@ func (r *Registry) failover(ctx context.Context, c Call, args string) (Reply, er
 		}
 	}
 	if at := r.deps.NextProbe(); at.After(v.now) {
-		lines = append(lines, "Next five-minute check: "+v.when(at))
+		// Behind a blank line: it would be taken for a part of the list.
+		lines = append(lines, "", "Next five-minute check: "+v.when(at))
 	}
-	return Reply{Text: strings.Join(lines, "\n")}, nil
+	return Reply{Text: strings.Join(append(lines, r.standIns(ctx, v)...), "\n")}, nil
+}
+
+// standIns names the scheduled tasks whose last run another model answered: nobody is told of that
+// otherwise (spec/chat.md §5.6).
+func (r *Registry) standIns(ctx context.Context, v view) (lines []string) {
+	if r.deps.Cron == nil {
+		return nil
+	}
+	jobs, err := r.deps.Cron.List(ctx, false)
+	if err != nil {
+		return []string{"⚠️ The scheduled tasks cannot be read."}
+	}
+	for _, j := range jobs {
+		if j.StandIn.IsZero() {
+			continue
+		}
+		if len(lines) == maxJobs {
+			return append(lines, "⏰ … /cron list shows the others.")
+		}
+		lines = append(lines, fmt.Sprintf("⏰ %s: answered by %s, which stood in, %s", clip(j.Name, maxQuote), j.StandIn, v.when(j.LastRun)))
+	}
+	return lines
 }
 
 // probe asks a model whether it is back.
-func (r *Registry) probe(ctx context.Context, c Call, ref llm.ModelRef) (Reply, error) {
+func (r *Registry) probe(ctx context.Context, c Call, v view) (Reply, error) {
+	ref := v.lead()
 	if r.deps.Probe == nil {
 		return Reply{}, &Refusal{"Nothing can be probed here."}
 	}
@@ -75,5 +99,5 @@ func (r *Registry) probe(ctx context.Context, c Call, ref llm.ModelRef) (Reply, 
 	case asked:
 		return Reply{Text: fmt.Sprintf("🩺 %s does not answer yet.", ref)}, nil
 	}
-	return Reply{Text: fmt.Sprintf("🩺 %s was not asked: nothing keeps it from serving, or it was asked a moment ago.", ref)}, nil
+	return Reply{Text: fmt.Sprintf("🩺 %s was not asked: %s.", ref, v.notAsked(ctx, ref))}, nil
 }

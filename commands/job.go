@@ -43,9 +43,9 @@ func found(jobs []Job, what, list string) (Job, error) {
 	return Job{}, &Refusal{fmt.Sprintf("There is no %s. %s shows what there is.", quote(what), list)}
 }
 
-// upcoming lists the next runs of a task, in its own zone: which one is said where it is not the
+// Upcoming lists the next runs of a task, in its own zone: which one is said where it is not the
 // reader's.
-func (r *Registry) upcoming(agent string, j Job) string {
+func (r *Registry) Upcoming(agent string, j Job) string {
 	if len(j.Next) == 0 {
 		return "never"
 	}
@@ -78,7 +78,7 @@ func (r *Registry) jobLine(agent string, j Job) string {
 	case !j.Enabled:
 		text += " · off"
 	case len(j.Next) > 0:
-		text += " · next " + r.upcoming(agent, Job{Next: j.Next[:1]})
+		text += " · next " + r.Upcoming(agent, Job{Next: j.Next[:1]})
 	}
 	if j.Failures > 0 {
 		text += fmt.Sprintf(" · failed %d×", j.Failures)
@@ -104,7 +104,7 @@ func (r *Registry) jobLines(c Call, jobs []Job, empty string) Reply {
 
 // made confirms a new or changed task, with what it comes to.
 func (r *Registry) made(c Call, what string, j Job) Reply {
-	return Reply{Text: fmt.Sprintf("⏰ %s %s (%s), %s.\nNext: %s", what, clip(j.Name, maxQuote), code(j.ID), j.Schedule, r.upcoming(c.Agent, j))}
+	return Reply{Text: fmt.Sprintf("⏰ %s %s (%s), %s.\nNext: %s", what, clip(j.Name, maxQuote), code(j.ID), j.Schedule, r.Upcoming(c.Agent, j))}
 }
 
 // jobCard is everything about a task.
@@ -112,7 +112,7 @@ func (r *Registry) jobCard(c Call, j Job) Reply {
 	lines := []string{r.jobLine(c.Agent, j)}
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if j.Enabled {
-		add("Next: %s", r.upcoming(c.Agent, j))
+		add("Next: %s", r.Upcoming(c.Agent, j))
 	}
 	where := "nowhere; the log keeps it"
 	if j.Delivery != "" {

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -43,6 +44,14 @@ func (r *Registry) choose(ctx context.Context, c Call, text string) (string, err
 		said += fmt.Sprintf("\n🔀 %s will be used from the next step.", t.Ref)
 	}
 	return said, nil
+}
+
+// OneOff reads a model that is to answer one turn alone, by the rules of /model, and selects nothing. Its
+// error is a *Refusal, or a fault on our side. A turn cannot lock a profile: whoever calls it has to refuse
+// a Choice that names one.
+func (r *Registry) OneOff(ctx context.Context, c Call, text string) (Choice, error) {
+	t, err := r.target(ctx, c, text)
+	return t.Choice, err
 }
 
 // target is what a selection comes down to once every check has passed.
@@ -95,7 +104,7 @@ func (r *Registry) resolve(ctx context.Context, c Call, text string, def llm.Mod
 	word, profile, locked := strings.Cut(text, "@")
 	var ref llm.ModelRef
 	if n, err := strconv.Atoi(word); err == nil {
-		list := r.choices(c.Agent)
+		list := r.choices(ctx, c)
 		if n < 1 || n > len(list) {
 			return Choice{}, &Refusal{fmt.Sprintf("There is no number %d in the list. /model shows it.", n)}
 		}
@@ -140,7 +149,7 @@ func (r *Registry) apply(ctx context.Context, c Call, t target) (running bool, e
 	if _, err := r.ensure(ctx, c); err != nil {
 		return false, err
 	}
-	_, err = r.deps.Sessions.Update(ctx, c.Key, func(s *session.Session) error {
+	s, err := r.deps.Sessions.Update(ctx, c.Key, func(s *session.Session) error {
 		running = !c.lane && r.deps.Lanes.State(c.Key).Active
 		if t.isDefault {
 			s.SelectDefault(t.Profile, running)
@@ -149,8 +158,42 @@ func (r *Registry) apply(ctx context.Context, c Call, t target) (running bool, e
 		}
 		return nil
 	})
-	if err == nil && running && r.deps.Switched != nil {
-		r.deps.Switched(c.Key)
+	if err != nil {
+		return false, err
 	}
-	return running, err
+	if running {
+		r.switched(c.Key)
+	}
+	r.tellThreads(ctx, s.Key)
+	return running, nil
+}
+
+func (r *Registry) switched(key string) {
+	if r.deps.Switched != nil {
+		r.deps.Switched(key)
+	}
+}
+
+// tellThreads lets the turns that run in threads of a conversation take its new selection over, where the
+// thread has no choice of its own. Any other turn reads it when it begins.
+func (r *Registry) tellThreads(ctx context.Context, key string) {
+	threads, err := r.deps.Sessions.Children(ctx, key)
+	for _, thread := range threads {
+		if !r.deps.Lanes.State(thread).Active {
+			continue
+		}
+		inherits := false
+		_, failed := r.deps.Sessions.Update(ctx, thread, func(s *session.Session) error {
+			inherits = s.Override == session.Override{}
+			s.SwitchPending = s.SwitchPending || inherits
+			return nil
+		})
+		err = errors.Join(err, failed)
+		if inherits && failed == nil {
+			r.switched(thread)
+		}
+	}
+	if err != nil {
+		r.deps.Log.WarnContext(ctx, "threads_not_told", "session", key, "error", err.Error())
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -58,7 +59,7 @@ func TestModelSelects(t *testing.T) {
 		t.Run(x.args, func(t *testing.T) {
 			w, c := newWorld(t), direct()
 			want := w.set(c, fallenBack)
-			want.Override, want.Pin, want.Notice = session.Override{}, session.Pin{}, session.Pair{}
+			want.Override, want.Pin, want.Notice, want.NoticeSince = session.Override{}, session.Pin{}, session.Pair{}, time.Time{}
 			if x.model != "" {
 				want.Override = session.Override{Model: mustRef(x.model), Source: session.SourceUser}
 			}
@@ -150,6 +151,59 @@ func TestModelDuringATurn(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// TestThreadsThatRunTakeTheChoiceOfTheirRoom has three threads with a turn: one without a choice of its own,
+// one with, and one that went back to the default.
+func TestThreadsThatRunTakeTheChoiceOfTheirRoom(t *testing.T) {
+	var told []string
+	w := newWorld(t, func(d *commands.Deps) { d.Switched = func(key string) { told = append(told, key) } })
+	room := group()
+	thread := func(id, choice string) commands.Call {
+		c := topic()
+		c.Key, c.To.Thread = room.Key+":topic:"+id, id
+		w.row(c)
+		if choice != "" {
+			w.run(c, "/model "+choice)
+		}
+		return c
+	}
+	free, own, back, quiet := thread("1", ""), thread("2", "beta/b1"), thread("3", "default"), thread("4", "")
+	for _, c := range []commands.Call{free, own, back} {
+		w.lanes[c.Key] = session.LaneState{Active: true, Since: noon}
+	}
+	w.says(room, "/model gee", "🧠 Model for this session: gamma/g1 (strict - no fallbacks).")
+	if diff := cmp.Diff([]string{free.Key}, told); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range []commands.Call{room, free, own, back, quiet} {
+		if s := w.row(c); s.SwitchPending != (c.Key == free.Key) {
+			t.Errorf("%s: pending %v", c.Key, s.SwitchPending)
+		}
+	}
+}
+
+// TestWhatIsSelectedIsAlwaysListed covers a model that no list names: it moves no number, and threads of
+// the conversation see it too.
+func TestWhatIsSelectedIsAlwaysListed(t *testing.T) {
+	w, room := newWorld(t), group()
+	w.run(room, "/model gamma/unlisted")
+	if text := w.run(room, "/models").Text; !strings.HasSuffix(text, "\n• `gamma/unlisted` — selected") || !strings.HasPrefix(text, "• `alpha/a1` — primary\n") {
+		t.Error(text)
+	}
+	for _, c := range []commands.Call{room, topic()} {
+		list := w.run(c, "/model")
+		if !strings.Contains(list.Text, "\n6. `gamma/unlisted` — selected\n") {
+			t.Error(list.Text)
+		}
+		if last := list.Buttons[len(list.Buttons)-1]; !last.Chosen || last.Command != "/model gamma/unlisted" {
+			t.Errorf("%+v", last)
+		}
+	}
+	w.says(topic(), "/model 6", "🧠 Model for this session: gamma/unlisted (strict - no fallbacks).")
+	if list := w.reg.Complete(t.Context(), room, "model", "model", "unl"); len(list) != 1 {
+		t.Errorf("%v", list)
+	}
 }
 
 func TestModelListNumbersAreStable(t *testing.T) {

@@ -30,8 +30,16 @@ func (r *Registry) pick(ctx context.Context, c Call) (Reply, error) {
 	var b strings.Builder
 	b.WriteString(strings.Join(head, "\n") + "\n\n")
 	reply := Reply{}
-	list := r.choices(c.Agent)
-	for i, ref := range list[:min(len(list), maxButtons)] {
+	list := r.choices(ctx, c)
+	for i, ref := range list {
+		if i < maxPicked || ref == v.sel.Ref {
+			fmt.Fprintf(&b, "%d. %s\n", i+1, v.described(ctx, ref))
+		}
+	}
+	if len(list) > maxPicked {
+		b.WriteString("… /models shows all.\n")
+	}
+	for _, ref := range pressed(list, v.sel.Ref) {
 		label := ref.String()
 		if alias := r.deps.Models.Alias(ref); alias != "" {
 			label += " (" + alias + ")"
@@ -39,16 +47,27 @@ func (r *Registry) pick(ctx context.Context, c Call) (Reply, error) {
 		reply.Buttons = append(reply.Buttons, chat.Button{
 			Label: label, Command: "/model " + ref.String(), Group: ref.Provider, Chosen: ref == v.sel.Ref,
 		})
-		if i < maxPicked {
-			fmt.Fprintf(&b, "%d. %s\n", i+1, v.described(ctx, ref))
-		}
-	}
-	if len(list) > maxPicked {
-		b.WriteString("… /models shows all.\n")
 	}
 	b.WriteString("\nChoose with /model <number>, or /model default.")
 	reply.Text = b.String()
 	return reply, nil
+}
+
+// pressed picks what of a list is offered to press. Where that is not all, no provider takes the room of
+// the others, and what is selected is among it.
+func pressed(list []llm.ModelRef, selected llm.ModelRef) []llm.ModelRef {
+	for share := maxButtons; ; share-- {
+		var some []llm.ModelRef
+		taken := map[string]int{}
+		for _, ref := range list {
+			if taken[ref.Provider]++; taken[ref.Provider] <= share || ref == selected {
+				some = append(some, ref)
+			}
+		}
+		if len(some) <= maxButtons || share == 1 {
+			return some[:min(len(some), maxButtons)]
+		}
+	}
 }
 
 // described is a model with what marks it.
@@ -89,7 +108,7 @@ func (r *Registry) listModels(ctx context.Context, c Call, args string) (Reply, 
 		}
 		provider = llm.NormalizeProvider(word)
 	}
-	list := r.choices(c.Agent)
+	list := r.choices(ctx, c)
 	if provider != "" {
 		list = slices.DeleteFunc(list, func(ref llm.ModelRef) bool { return ref.Provider != provider })
 	}
@@ -125,7 +144,7 @@ func (r *Registry) credentials(ctx context.Context, c Call) (Reply, error) {
 		return Reply{Text: "⚠️ The stored credentials cannot be read; /status says more."}, nil
 	}
 	var lines, seen []string
-	for _, ref := range r.choices(c.Agent) {
+	for _, ref := range r.choices(ctx, c) {
 		if slices.Contains(seen, ref.Provider) {
 			continue
 		}
@@ -169,12 +188,16 @@ func (v view) providerLines(ctx context.Context, provider string) []string {
 
 // profile names a profile with its kind.
 func (v view) profile(id llm.ProfileID) string {
+	kind := v.r.deps.Models.Kind(id)
 	for _, p := range v.health.Profiles {
-		if p.ID == id && p.Kind != "" {
-			return fmt.Sprintf("%s (%s)", code(string(id)), p.Kind)
+		if p.ID == id {
+			kind = p.Kind
 		}
 	}
-	return code(string(id))
+	if kind == "" {
+		return code(string(id))
+	}
+	return fmt.Sprintf("%s (%s)", code(string(id)), kind)
 }
 
 // profileState says in words how a profile is.

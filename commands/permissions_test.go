@@ -17,6 +17,8 @@ type row struct {
 	owner bool
 	where commands.Where
 	shows []string
+	// anybody tells that in a private chat also those may use it who may use no commands.
+	anybody bool
 }
 
 // matrix is what every command has to declare here before it can exist.
@@ -26,7 +28,7 @@ func matrix() map[string]row {
 		"help": all, "commands": all, "status": all, "why": all, "model": all, "models": all, "think": all,
 		"new": all, "reset": all, "stop": all, "compact": all, "queue": all, "usage": all, "verbose": all,
 		"btw": all, "steer": all, "context": all, "tts": all, "remind": all,
-		"whoami":     {shows: []string{"agent:main:"}},
+		"whoami":     {shows: []string{"agent:main:"}, anybody: true},
 		"failover":   owner,
 		"cron":       owner,
 		"loop":       owner,
@@ -44,7 +46,7 @@ func TestPermissions(t *testing.T) {
 	table := matrix()
 	for _, platform := range []string{"telegram", "discord", "slack", "web", "console"} {
 		w := newWorld(t, furnish(t), func(d *commands.Deps) {
-			d.Channels = func() []commands.Channel { return []commands.Channel{{"telegram/bot", "connected"}} }
+			d.Channels = func() []commands.Channel { return []commands.Channel{{Name: "telegram/bot", State: "connected"}} }
 			d.Problems = func(context.Context) []string { return []string{"reload failed"} }
 		})
 		w.models.health.Health = limited()
@@ -83,6 +85,8 @@ func checkPermission(t *testing.T, w *world, s commands.Spec, want row, c comman
 	at := fmt.Sprintf("%s in %s %s (native %v): /%s %s", who, c.To.Channel, c.To.Kind, c.In.Via != "", s.Name, args)
 	refusal, refused := "", true
 	switch {
+	case who == "stranger" && want.anybody && !inGroup:
+		refused = false
 	case who == "stranger" && c.In.Via != "":
 		refusal = "You are not authorized to use this command here."
 	case who == "stranger":

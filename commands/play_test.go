@@ -172,7 +172,7 @@ func newJobs(t testing.TB, d *commands.Deps) jobs {
 	n := 0
 	s, err := cron.New(cron.Config{}, cron.Deps{
 		Store: store, Runner: nobody{}, Announcer: nobody{}, Owner: nobody{}, Clock: d.Clock, Log: slog.New(slog.DiscardHandler),
-		Home: time.UTC, HomeNamed: true,
+		Home:  cron.Home{Zone: time.UTC, Named: true},
 		NewID: func() string { n++; return strings.Repeat(string(rune('a'+n-1)), 10) },
 	})
 	if err != nil {

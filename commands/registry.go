@@ -76,7 +76,11 @@ type Spec struct {
 	Inline Inline
 	Lane   bool // runs in the session's lane, at its front; all others run also while a turn does
 	Stops  bool // of a Lane command: ends the turn that runs there instead of waiting for it
-	Hidden bool // works, but is in no menu
+	Halts  bool // of a Lane command: its work ends with the context of the lane, so that /stop ends it
+	Renews bool // writes what ends with a session: one that is to begin anew has to do so first
+	// Anybody lets everybody use it who is let in, in private chats, also whoever may use no commands.
+	Anybody bool
+	Hidden  bool // works, but is in no menu
 	// Long allows arguments of several lines or more than 4 KB.
 	Long bool
 
@@ -84,13 +88,17 @@ type Spec struct {
 	given func(Deps) bool
 	// take returns how many of the words behind an inline directive belong to it; 0 = it is none.
 	take func(r *Registry, words []string) int
-	run  func(r *Registry, ctx context.Context, c Call, args string) (Reply, error)
+	// check returns what would refuse the command, of a Stops one: nothing may end for it then.
+	check func(r *Registry, ctx context.Context, c Call, args string) error
+	run   func(r *Registry, ctx context.Context, c Call, args string) (Reply, error)
 }
 
 // Invocation is a text recognised as a command.
 type Invocation struct {
 	Spec Spec
-	Args string
+	Args string // "" where they are more than the command takes: it is refused then
+
+	tooLong bool
 }
 
 // Registry is the set of commands. It is safe for concurrent use.
@@ -124,8 +132,9 @@ func (r *Registry) Specs() []Spec { return slices.Clone(r.specs) }
 const maxArgs = 4 << 10
 
 // Match recognises a command that is the whole message: a text that begins with a slash and a known
-// name, perhaps followed by a colon. Anything else is an ordinary message, in which Extract may find
-// directives and shortcuts (spec/chat.md §3.1).
+// name, perhaps followed by a colon. One with more arguments than it takes is a command too, which Run
+// refuses: as a text for a model it would do nothing and seem to have done something. Anything else is an
+// ordinary message, in which Extract may find directives and shortcuts (spec/chat.md §3.1).
 func (r *Registry) Match(text string) (Invocation, bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "/")
 	if !ok {
@@ -141,18 +150,41 @@ func (r *Registry) Match(text string) (Invocation, bool) {
 		return Invocation{}, false
 	}
 	s := r.specs[i]
-	if !s.Long && (len(args) > maxArgs || strings.ContainsAny(args, "\r\n")) {
-		return Invocation{}, false
-	}
 	if s.Inline != NotInline && r.goesOn(s, args) {
 		return Invocation{}, false
+	}
+	if !s.Long && (len(args) > maxArgs || strings.ContainsAny(args, "\r\n")) {
+		return Invocation{Spec: s, tooLong: true}, true
 	}
 	return Invocation{Spec: s, Args: args}, true
 }
 
 // Run carries a command out. It always replies; of what went wrong on our side, a panic included,
 // the log tells the cause.
-func (r *Registry) Run(ctx context.Context, inv Invocation, c Call) (reply Reply) {
+func (r *Registry) Run(ctx context.Context, inv Invocation, c Call) Reply {
+	return r.guarded(ctx, inv, c, func() (Reply, error) {
+		c.lane = inv.Spec.Lane
+		return inv.Spec.run(r, ctx, c, inv.Args)
+	})
+}
+
+// Check reports whether Run would get to what the command is for, and what is to be said when not. It
+// changes nothing: before anything is stopped for a command, it has to pass.
+func (r *Registry) Check(ctx context.Context, inv Invocation, c Call) (refusal Reply, ok bool) {
+	refusal = r.guarded(ctx, inv, c, func() (Reply, error) {
+		if inv.Spec.check != nil {
+			if err := inv.Spec.check(r, ctx, c, inv.Args); err != nil {
+				return Reply{}, err
+			}
+		}
+		ok = true
+		return Reply{}, nil
+	})
+	return refusal, ok
+}
+
+// guarded does something about a command if its sender may use it so, and makes a reply of what comes of it.
+func (r *Registry) guarded(ctx context.Context, inv Invocation, c Call, do func() (Reply, error)) (reply Reply) {
 	fault := Reply{Text: fmt.Sprintf("⚠️ /%s did not work because of a fault on my side; the log says which.", inv.Spec.Name)}
 	defer func() {
 		if p := recover(); p != nil {
@@ -164,8 +196,10 @@ func (r *Registry) Run(ctx context.Context, inv Invocation, c Call) (reply Reply
 	if reply, may := r.may(inv.Spec, c); !may {
 		return reply
 	}
-	c.lane = inv.Spec.Lane
-	reply, err := inv.Spec.run(r, ctx, c, inv.Args)
+	if inv.tooLong {
+		return Reply{Text: fmt.Sprintf(textTooLong, inv.Spec.Name)}
+	}
+	reply, err := do()
 	if text, ok := told(err); ok {
 		return Reply{Text: text}
 	}
@@ -182,13 +216,17 @@ const (
 	textOwnerOnly     = "Only the bot owner can use /%s."
 	textGroupOnly     = "/%s is for groups; there is nothing to set here."
 	textDirectOnly    = "/%s works in a private chat with me only."
+	textTooLong       = "/%s takes one line of at most 4 KB, so I did nothing. A text of several lines has to go without the command."
 )
+
+// OpenIn reports whether everybody may use the command where a call is made who is let in there.
+func (s Spec) OpenIn(c Call) bool { return s.Anybody && !c.group() }
 
 // may reports whether the sender of a call may use a command there, and what to say when not. Who may
 // use no command at all is told so only where a platform waits for a reply.
 func (r *Registry) may(s Spec, c Call) (Reply, bool) {
 	switch {
-	case !c.Owner && !r.deps.Authorised(c):
+	case !c.Owner && !r.deps.Authorised(c) && !s.OpenIn(c):
 		if c.In.Via == "" {
 			return Reply{}, false
 		}

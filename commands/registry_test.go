@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,8 +31,9 @@ func TestMatch(t *testing.T) {
 		{"/new\nhello", "new", "hello"},
 		{"/compact " + strings.Repeat("x", 5000), "compact", strings.Repeat("x", 5000)},
 		{"/model " + strings.Repeat("x", 4096), "model", strings.Repeat("x", 4096)},
-		{"/model " + strings.Repeat("x", 4097), "", ""},
-		{"/model one\ntwo", "", ""},
+		{"/model " + strings.Repeat("x", 4097), "model", ""}, // is refused
+		{"/model one\ntwo", "model", ""},
+		{"/think high\ntwo", "", ""}, // a message with a directive
 		{"/statuses", "", ""},
 		{"/etc/passwd", "", ""},
 		{"/ status", "", ""},
@@ -219,7 +221,12 @@ func TestSessionStatusTool(t *testing.T) {
 	w.models.health.Health = limited()
 	before := w.row(c)
 	tool := w.reg.SessionStatus()
-	call := func(input string) (string, error) { return tool.Run(t.Context(), "main", c.Key, []byte(input)) }
+	var chosen []commands.Chosen
+	call := func(input string) (string, error) {
+		return tool.Run(t.Context(), commands.ToolUse{
+			Agent: "main", Key: c.Key, Input: []byte(input), By: []commands.Call{c}, Chosen: func(x commands.Chosen) { chosen = append(chosen, x) },
+		})
+	}
 
 	for _, input := range []string{"", "{}", "null"} {
 		text, err := call(input)
@@ -244,7 +251,49 @@ func TestSessionStatusTool(t *testing.T) {
 	if got.Override != (session.Override{Model: mustRef("gamma/g1"), Source: session.SourceUser}) || !got.SwitchPending || got.Address != c.To {
 		t.Errorf("%+v", got)
 	}
-	if _, err := tool.Run(t.Context(), "main", "nobody", nil); err == nil {
+	for _, input := range []string{`{"model":"gamma/g1"}`, `{"model":"default"}`, `{"model":"alpha/a1"}`} {
+		if _, err := call(input); err != nil {
+			t.Errorf("%s: %v", input, err)
+		}
+	}
+	want := []commands.Chosen{{Ref: mustRef("gamma/g1")}, {Ref: mustRef("alpha/a1"), Default: true, Before: mustRef("gamma/g1")}}
+	if diff := cmp.Diff(want, chosen); diff != "" {
+		t.Errorf("what changed is not told once (-want +got):\n%s", diff)
+	}
+	if _, err := tool.Run(t.Context(), commands.ToolUse{Agent: "main", Key: "nobody"}); err == nil {
 		t.Error("a session that is not there has a status")
+	}
+}
+
+// A model may do no more than everybody whose words it may follow: the tool is no way around
+// commands.allowFrom.
+func TestTheToolSelectsOnlyForThoseWhoMay(t *testing.T) {
+	w, c := newWorld(t), direct()
+	w.deps.Authorised = func(c commands.Call) bool { return c.In.Sender.ID != "guest" }
+	w.reg = commands.New(w.deps)
+	by := func(id string) commands.Call { x := c; x.Owner, x.In.Sender.ID = false, id; return x }
+	owner := by("guest") // owners need stand in no list
+	owner.Owner = true
+	before := w.row(c)
+	run := func(input string, by ...commands.Call) error {
+		_, err := w.reg.SessionStatus().Run(t.Context(), commands.ToolUse{Agent: "main", Key: c.Key, Input: []byte(input), By: by})
+		return err
+	}
+	for name, by := range map[string][]commands.Call{
+		"nobody": nil, "a guest": {by("guest")}, "a guest behind somebody else": {by("a"), by("guest")}, "a guest beside the owner": {owner, by("guest")},
+	} {
+		var refused *commands.Refusal
+		if err := run(`{"model":"gamma/g1"}`, by...); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := run(`{}`, by...); err != nil {
+			t.Errorf("%s may not look: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(before, w.row(c)); diff != "" {
+		t.Errorf("a refusal changed the row:\n%s", diff)
+	}
+	if err := run(`{"model":"gamma/g1"}`, owner, by("a")); err != nil || w.row(c).Override.Model != mustRef("gamma/g1") {
+		t.Errorf("%v", err)
 	}
 }

@@ -33,7 +33,12 @@ func (r *Registry) remind(ctx context.Context, c Call, args string) (Reply, erro
 	if err != nil {
 		return Reply{}, err
 	}
-	return Reply{Text: fmt.Sprintf("⏰ I will remind you: %s (%s)\nNext: %s", clip(j.Name, maxQuote), code(j.ID), r.upcoming(c.Agent, j))}, nil
+	return Reply{Text: r.Reminded(c.Agent, j)}, nil
+}
+
+// Reminded confirms a reminder, with its next times.
+func (r *Registry) Reminded(agent string, j Job) string {
+	return fmt.Sprintf("⏰ I will remind you: %s (%s)\nNext: %s", clip(j.Name, maxQuote), code(j.ID), r.Upcoming(agent, j))
 }
 
 const (

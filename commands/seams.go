@@ -95,6 +95,8 @@ type Job struct {
 	LastError  string    // in words
 	Failures   int       // in a row
 	OffBecause string    // why the scheduler switched it off; "" = it did not
+	// StandIn answered its last run instead of the model it asked for; zero = none did.
+	StandIn llm.ModelRef
 }
 
 // JobRun is one line of a task's run log.

@@ -21,6 +21,15 @@ func (r *Registry) fresh(ctx context.Context, c Call, args string) (Reply, error
 	return Reply{Text: text, Follow: args}, err
 }
 
+// checkFresh returns what refuses a model that /new is to begin with.
+func (r *Registry) checkFresh(ctx context.Context, c Call, args string) error {
+	if !r.namesModel(ctx, c, args) {
+		return nil
+	}
+	_, err := r.target(ctx, c, args)
+	return err
+}
+
 // namesModel reports whether the argument of /new can only be meant as a model: one word that is a
 // reference, an alias or "default". What would need guessing, or a number, is a message.
 func (r *Registry) namesModel(ctx context.Context, c Call, args string) bool {
@@ -116,19 +125,24 @@ func (r *Registry) stop(_ context.Context, c Call, _ string) (Reply, error) {
 	return Reply{Text: "Nothing is running."}, nil
 }
 
+// compact shortens the conversation. It is the work on the summary that ends with ctx; what is stored is
+// stored all the same.
 func (r *Registry) compact(ctx context.Context, c Call, focus string) (Reply, error) {
-	if _, err := r.ensure(ctx, c); err != nil {
+	free := context.WithoutCancel(ctx)
+	if _, err := r.ensure(free, c); err != nil {
 		return Reply{}, err
 	}
 	before, after, err := r.deps.Compact(ctx, c, focus)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return Reply{Text: "🧹 Stopped; the conversation is as it was."}, nil
 	case err != nil:
 		r.deps.Log.WarnContext(ctx, "compaction_failed", "session", c.Key, "error", err.Error())
 		return Reply{Text: "🧹 The conversation could not be shortened; nothing was lost. Please try again later."}, nil
 	case after >= before:
 		return Reply{Text: "Nothing to compact."}, nil
 	}
-	s, err := r.deps.Sessions.Get(ctx, c.Key)
+	s, err := r.deps.Sessions.Get(free, c.Key)
 	return Reply{Text: fmt.Sprintf("🧹 Compacted: %d → %d tokens (compactions: %d).", before, after, s.Compactions)}, err
 }
 

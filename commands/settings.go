@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/llm"
 	"understudy/session"
 )
 
@@ -30,10 +32,10 @@ func (r *Registry) queue(ctx context.Context, c Call, args string) (Reply, error
 	}
 	switch strings.ToLower(args) {
 	case "":
-		return Reply{Text: "📥 Queue: " + r.queueText(c, s) + "\nModes: " + strings.Join(queueModes(), ", ") + ". /queue default returns to the configuration."}, nil
+		return Reply{Text: "📥 Queue: " + r.queueText(ctx, c, s) + "\nModes: " + strings.Join(queueModes(), ", ") + ". /queue default returns to the configuration."}, nil
 	case wordDefault:
 		s, err = r.deps.Sessions.Update(ctx, c.Key, func(s *session.Session) error { s.Queue = nil; return nil })
-		return Reply{Text: "📥 Queue: " + r.queueText(c, s)}, err
+		return Reply{Text: "📥 Queue: " + r.queueText(ctx, c, s)}, err
 	}
 	q, err := session.ParseQueue(args)
 	if err != nil {
@@ -44,7 +46,7 @@ func (r *Registry) queue(ctx context.Context, c Call, args string) (Reply, error
 		s.Queue = raw
 		return err
 	})
-	return Reply{Text: "📥 Queue set: " + r.queueText(c, s)}, err
+	return Reply{Text: "📥 Queue set: " + r.queueText(ctx, c, s)}, err
 }
 
 // stored reads the queue options of a session. What cannot be read counts as none: the configuration
@@ -75,19 +77,19 @@ func merged(q, over session.Queue) session.Queue {
 }
 
 // queueText says what counts in a conversation, and what was chosen there.
-func (r *Registry) queueText(c Call, s session.Session) string {
+func (r *Registry) queueText(ctx context.Context, c Call, s session.Session) string {
 	own := stored(s)
 	q := r.deps.Queue().For(c.To.Channel, own)
 	text := q.String()
 	if own.IsZero() {
 		text += " (configured)"
 	}
-	return text + r.asCollect(c, q)
+	return text + r.asCollect(c, q, cmp.Or(r.selected(ctx, c), r.deps.Models.Agent(c.Agent).Primary))
 }
 
-// asCollect says that nobody can be steered, where that is so.
-func (r *Registry) asCollect(c Call, q session.Queue) string {
-	if q.Mode == session.QueueSteer && !r.deps.Steerable(c.Agent) {
+// asCollect says that nobody can be steered while that model answers, where it is so.
+func (r *Registry) asCollect(c Call, q session.Queue, ref llm.ModelRef) string {
+	if q.Mode == session.QueueSteer && !r.deps.Steerable(c.Agent, ref) {
 		return " (steer acts as collect: answers have no steps here)"
 	}
 	return ""

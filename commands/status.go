@@ -21,7 +21,7 @@ func (r *Registry) status(ctx context.Context, c Call, _ string) (Reply, error) 
 		return Reply{}, err
 	}
 	lines := []string{fmt.Sprintf("🤖 %s · %s · up %s", c.Agent, r.deps.Version, span(r.deps.Clock.Since(r.deps.Started))), v.modelLine()}
-	lines = append(lines, v.failoverLines()...)
+	lines = append(lines, v.failoverLines(ctx)...)
 	lines = append(lines, v.healthLines(ctx)...)
 	lines = append(lines, v.sessionLines(ctx)...)
 	if c.details() {
@@ -29,6 +29,9 @@ func (r *Registry) status(ctx context.Context, c Call, _ string) (Reply, error) 
 			parts := make([]string, len(list))
 			for i, x := range list {
 				parts[i] = x.Name + " " + x.State
+				if !x.Since.IsZero() {
+					parts[i] += fmt.Sprintf(" (%s)", span(v.now.Sub(x.Since)))
+				}
 			}
 			lines = append(lines, "📡 "+strings.Join(parts, " · "))
 		}
@@ -87,16 +90,12 @@ func (v view) lead() llm.ModelRef {
 }
 
 // failoverLines tell who answers instead, who would, and how a pin is cleared.
-func (v view) failoverLines() []string {
+func (v view) failoverLines(ctx context.Context) []string {
 	var lines []string
 	selected := v.lead()
 	// A pair of an older selection says nothing about this one (spec/failover.md §10).
 	if p := v.s.Notice; p.Selected == selected && p.Active != selected && !p.Active.IsZero() {
-		line := fmt.Sprintf("↪️ Answering: %s — %s", p.Active, p.Reason)
-		if at := v.r.deps.NextProbe(); at.After(v.now) {
-			line += fmt.Sprintf("; next primary probe in %s", span(at.Sub(v.now)))
-		}
-		lines = append(lines, line)
+		lines = append(lines, v.standInLine(ctx, p))
 	}
 	if chain := policy.Chain(v.sel, v.models)[1:]; len(chain) > 0 { // a strict one ends with the selected model
 		names := make([]string, len(chain))
@@ -109,6 +108,21 @@ func (v view) failoverLines() []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// standInLine tells who answers instead, and until when that will hardly change.
+func (v view) standInLine(ctx context.Context, p session.Pair) string {
+	line := "↪️ Answering: " + p.Active.String()
+	if p.Reason != "" {
+		line += " — " + p.Reason
+	}
+	if !v.s.NoticeSince.IsZero() {
+		line += ", since " + v.when(v.s.NoticeSince)
+	}
+	if again := v.askedAgain(ctx, p.Selected); again != "" {
+		line += "; " + again
+	}
+	return line
 }
 
 // healthLines tell what the selected model signs in with and what is unhealthy. Where profiles must
@@ -155,20 +169,54 @@ func (v view) sessionLines(ctx context.Context) []string {
 	if s.TokensContext > 0 || s.Compactions > 0 {
 		add("📚 Context: %s · 🧹 Compactions: %d", v.contextText(), s.Compactions)
 	}
-	if s.TokensIn+s.TokensOut > 0 {
-		add("🧮 Session: %d tokens in / %d out", s.TokensIn, s.TokensOut)
+	if line := v.usageLine(); line != "" {
+		lines = append(lines, line)
 	}
 	st := v.r.deps.Lanes.State(v.call.Key)
 	lines = append(lines, v.settings(ctx, st.Queued))
 	if st.Active {
-		add("⏳ Working since %s", v.when(st.Since))
+		line := "⏳ Working since " + v.when(st.Since)
+		if u, runs := v.r.deps.Underway(v.call.Key); runs {
+			if text := u.short(v.r.trail(v.call)); text != "" {
+				line += ": " + text
+			}
+		}
+		lines = append(lines, line)
 	}
+	return append(lines, v.ageLine(ctx))
+}
+
+// usageLine tells what the last turn used, and the conversation since its counters began; "" = nothing is
+// known of either.
+func (v view) usageLine() string {
+	last, s := v.s.LastTurn, v.s
+	switch {
+	case last.In+last.Out > 0:
+		line := fmt.Sprintf("🧮 Last turn: %d in / %d out", last.In, last.Out)
+		if last.Priced {
+			line += " · " + dollars(last.CostMicros)
+		}
+		return line + fmt.Sprintf(" · session: %d/%d", s.TokensIn, s.TokensOut)
+	case s.TokensIn+s.TokensOut > 0:
+		return fmt.Sprintf("🧮 Session: %d/%d", s.TokensIn, s.TokensOut)
+	}
+	return ""
+}
+
+// ageLine tells how old the conversation is, and when it began anew. Its key is not for everybody.
+func (v view) ageLine(ctx context.Context) string {
+	line := "🧵 Session: "
 	if v.call.details() {
-		add("🧵 Session: %s · started %s", code(s.Key), v.when(s.StartedAt))
-	} else {
-		add("🧵 Session: started %s", v.when(s.StartedAt))
+		line += code(v.s.Key) + " · "
 	}
-	return lines
+	begun, err := v.r.deps.Sessions.Begun(ctx, v.s.Key)
+	if err != nil {
+		v.missing(ctx, "age", err)
+	}
+	if begun.IsZero() {
+		return line + "started " + v.when(v.s.StartedAt)
+	}
+	return line + fmt.Sprintf("started %s · last reset %s", v.when(begun), v.when(v.s.StartedAt))
 }
 
 func (v view) contextText() string {
@@ -190,7 +238,7 @@ func (v view) settings(ctx context.Context, waiting int) string {
 	if waiting > 0 {
 		line += fmt.Sprintf(" (%d waiting)", waiting)
 	}
-	line += v.r.asCollect(v.call, q)
+	line += v.r.asCollect(v.call, q, v.sel.Ref)
 	if v.s.Verbose != "" {
 		line += " · Verbose: " + v.s.Verbose
 	}

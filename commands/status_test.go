@@ -39,6 +39,7 @@ func TestStatus(t *testing.T) {
 		{"busy", direct(), func(w *world, c commands.Call) {
 			w.set(c, func(s *session.Session) {
 				s.Think, s.Compactions, s.TokensContext, s.TokensIn, s.TokensOut = "high", 2, 250, 4200, 310
+				s.LastTurn = session.LastTurn{In: 1200, Out: 110, CostMicros: 12_345, Priced: true}
 				s.Pin = session.Pin{Profile: "alpha:me@example.com", Source: session.SourceAuto}
 			})
 			w.lanes[c.Key] = session.LaneState{Active: true, Since: noon.Add(-time.Minute), Queued: 2}
@@ -61,8 +62,9 @@ func TestStatus(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			w := newWorld(t, func(d *commands.Deps) {
 				d.Channels = func() []commands.Channel {
-					return []commands.Channel{{"telegram/bot", "connected"}, {"web", "connected"}}
+					return []commands.Channel{{Name: "telegram/bot", State: "reconnecting", Since: noon.Add(-12 * time.Second)}, {Name: "web", State: "connected"}}
 				}
+				d.NextProbe = func() time.Time { return noon.Add(4*time.Minute + 5*time.Second) }
 				d.Problems = func(context.Context) []string {
 					return []string{"The newest configuration is not in use: bot.yaml:3:1"}
 				}
@@ -75,6 +77,48 @@ func TestStatus(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStatusTellsWhatATurnLeft shows the lines that come from turns: what the last one used, since when
+// another model answers, and that the conversation began anew, in the zone of the user.
+func TestStatusTellsWhatATurnLeft(t *testing.T) {
+	w := newWorld(t, func(d *commands.Deps) {
+		d.Zone = func(string) *time.Location { return time.FixedZone("east", 2*60*60) }
+	})
+	c := direct()
+	turn := func(usage llm.Usage, reason string, spend ...session.Spend) {
+		t.Helper()
+		err := w.store.FinishTurn(t.Context(), c.Key, session.Turn{
+			SessionID: w.row(c).ID, Usage: usage, Model: mustRef("beta/b1"), Spend: spend, Change: func(s *session.Session) error {
+				s.Notice = session.Pair{Selected: mustRef("alpha/a1"), Active: mustRef("beta/b1"), Reason: reason}
+				return nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(lines ...string) {
+		t.Helper()
+		text := w.run(c, "/status").Text
+		for _, l := range lines {
+			if !strings.Contains(text+"\n", l+"\n") {
+				t.Errorf("%q is not in\n%s", l, text)
+			}
+		}
+	}
+	w.row(c)
+	has("🧵 Session: `" + c.Key + "` · started 14:00")
+	turn(llm.Usage{Input: 100, CacheRead: 20, Output: 7}, "rate limit", session.Spend{Model: mustRef("beta/b1"), CostMicros: 2_500, Priced: true})
+	w.clock.Advance(noon.Add(3 * time.Minute))
+	turn(llm.Usage{Input: 200, Output: 9}, "billing", session.Spend{Model: mustRef("beta/b1")})
+	has("↪️ Answering: beta/b1 — billing, since 14:00; asked first again with the next message", "🧮 Last turn: 200 in / 9 out · session: 320/16")
+	turn(llm.Usage{}, "billing") // a model that does not say what it used
+	has("🧮 Session: 320/16")
+	w.run(c, "/new")
+	turn(llm.Usage{Input: 1, Output: 1}, "billing", session.Spend{Model: mustRef("beta/b1"), CostMicros: 7, Priced: true})
+	has("↪️ Answering: beta/b1 — billing, since 14:03; asked first again with the next message", "🧮 Last turn: 1 in / 1 out · <$0.0001 · session: 1/1",
+		"🧵 Session: `"+c.Key+"` · started 14:00 · last reset 14:03")
 }
 
 // TestStatusIgnoresWhatIsStale: an automatic override that does not say what it stands in for, and a

@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -83,16 +84,39 @@ func (v view) blocked(ctx context.Context, ref llm.ModelRef) string {
 	return "cooldown until " + v.when(first.Until)
 }
 
-// choices is the numbered list: the configured chain, then everything else that may be selected.
-func (r *Registry) choices(agent string) []llm.ModelRef {
-	m := r.deps.Models.Agent(agent)
+// choices is the numbered list: the configured chain, then everything else that may be selected. What is
+// selected here and is none of them stands at the end, where it moves no number.
+func (r *Registry) choices(ctx context.Context, c Call) []llm.ModelRef {
+	m := r.deps.Models.Agent(c.Agent)
 	var list []llm.ModelRef
-	for _, ref := range slices.Concat([]llm.ModelRef{m.Primary}, m.Fallbacks, r.deps.Models.Known()) {
-		if !ref.IsZero() && !slices.Contains(list, ref) && (ref == m.Primary || r.deps.Models.Allowed(ref)) {
+	seen := map[llm.ModelRef]bool{{}: true}
+	for _, ref := range slices.Concat([]llm.ModelRef{m.Primary}, m.Fallbacks, r.deps.Models.Known(ctx, c.Agent)) {
+		if !seen[ref] && (ref == m.Primary || r.deps.Models.Allowed(ref)) {
 			list = append(list, ref)
 		}
+		seen[ref] = true
+	}
+	if ref := r.selected(ctx, c); !ref.IsZero() && !slices.Contains(list, ref) {
+		list = append(list, ref)
 	}
 	return list
+}
+
+// selected is the model that a conversation is set to, also by the one it belongs to; zero = none, or it
+// cannot be read.
+func (r *Registry) selected(ctx context.Context, c Call) llm.ModelRef {
+	s, err := r.deps.Sessions.Get(ctx, c.Key)
+	if errors.Is(err, session.ErrNotFound) {
+		s, err = session.Session{Key: c.Key, Parent: c.Parent}, nil
+	}
+	var o session.Override
+	if err == nil {
+		o, _, err = r.deps.Sessions.Selection(ctx, s)
+	}
+	if err != nil {
+		r.deps.Log.WarnContext(ctx, "selection_not_read", "session", c.Key, "error", err.Error())
+	}
+	return o.Model
 }
 
 // window is one thing that keeps a profile from serving.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,11 +27,11 @@ type decision struct {
 	Reason   llm.Reason    `json:"reason"`
 	Selected llm.ModelRef  `json:"selected"`
 	Model    llm.ModelRef  `json:"model"`
-	Records  []record      `json:"records"`
+	Records  []Record      `json:"records"`
 }
 
-// record is one candidate tried or skipped.
-type record struct {
+// Record is one candidate tried or skipped.
+type Record struct {
 	Provider  string        `json:"provider"`
 	Model     string        `json:"model"`
 	Profile   llm.ProfileID `json:"profile"`
@@ -51,30 +52,59 @@ func (r *Registry) why(ctx context.Context, c Call, _ string) (Reply, error) {
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		return Reply{}, err
 	}
+	t := r.trail(c)
+	var lines []string
+	if u, runs := r.deps.Underway(c.Key); runs {
+		lines = u.lines(t)
+	}
 	if len(list) == 0 {
-		return Reply{Text: "Nothing has been answered here yet."}, nil
+		if len(lines) == 0 {
+			lines = []string{"Nothing has been answered here yet."}
+		}
+		return Reply{Text: strings.Join(lines, "\n")}, nil
 	}
 	var d decision
 	if err := json.Unmarshal(list[0].Record, &d); err != nil {
 		return Reply{}, fmt.Errorf("decision record: %w", err)
 	}
-	t := trail{call: c, now: r.deps.Clock.Now(), zone: r.deps.Zone(c.Agent)}
-	lines := []string{t.head(d)}
-	for i, x := range d.Records {
-		if i == maxSteps {
-			lines = append(lines, fmt.Sprintf("… and %d more", len(d.Records)-i))
-			break
-		}
-		lines = append(lines, fmt.Sprintf("%d. %s", i+1, t.step(x)))
+	if len(lines) > 0 {
+		lines = append(lines, "")
 	}
+	lines = append(append(lines, t.head(d)), t.steps(d.Records)...)
 	return Reply{Text: strings.Join(lines, "\n")}, nil
+}
+
+// trail returns how a decision is rendered for whoever gave the command.
+func (r *Registry) trail(c Call) trail {
+	return trail{call: c, now: r.deps.Clock.Now(), zone: r.deps.Zone(c.Agent)}
 }
 
 // trail renders a decision for one reader.
 type trail struct {
-	call Call
-	now  time.Time
-	zone *time.Location
+	call  Call
+	now   time.Time
+	zone  *time.Location
+	brief bool // without profiles
+}
+
+// steps are the numbered lines of what was tried or skipped.
+func (t trail) steps(records []Record) (lines []string) {
+	for i, x := range records {
+		if i == maxSteps {
+			return append(lines, fmt.Sprintf("… and %d more", len(records)-i))
+		}
+		lines = append(lines, fmt.Sprintf("%d. %s", i+1, t.step(x)))
+	}
+	return lines
+}
+
+// named is the candidate, and its profile where that may be named.
+func (x Record) named(t trail) string {
+	text := x.Provider + "/" + x.Model
+	if x.Profile != "" && t.call.details() && !t.brief {
+		text += " with " + code(string(x.Profile))
+	}
+	return text
 }
 
 func (t trail) head(d decision) string {
@@ -86,20 +116,27 @@ func (t trail) head(d decision) string {
 		text += fmt.Sprintf(" (selected %s)", d.Selected)
 	}
 	if d.Reason != "" {
-		text += " — " + words(d.Reason, "")
+		text += " — " + words(d.Reason, d.detail())
 	}
 	return text
 }
 
-func (t trail) step(x record) string {
+// detail tells what kind of failure gave the turn its reason.
+func (d decision) detail() llm.Detail {
+	for _, x := range slices.Backward(d.Records) {
+		if x.Reason == d.Reason {
+			return x.Detail
+		}
+	}
+	return ""
+}
+
+func (t trail) step(x Record) string {
 	text := ""
 	if !x.StartedAt.IsZero() {
 		text = t.clock(x.StartedAt) + " "
 	}
-	text += x.Provider + "/" + x.Model
-	if x.Profile != "" && t.call.details() {
-		text += " with " + code(string(x.Profile))
-	}
+	text += x.named(t)
 	switch {
 	case x.Skipped:
 		text += " — skipped: " + passed(x.Why, x.Reason, x.Detail)

@@ -42,6 +42,12 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", minutes/60, minutes%60)
 }
 
+// countdown renders a time that is to come as minutes and seconds, m:ss, rounded up.
+func countdown(d time.Duration) string {
+	s := int((d + time.Second - 1) / time.Second)
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 // maxQuote bounds what is repeated of a text somebody typed, in characters.

@@ -162,8 +162,9 @@ func (l lanes) Stop(string, string) (queued int, active bool) { return 0, false 
 
 // models answers from a real configuration and fixed credentials.
 type models struct {
-	cfg    *config.Config
-	health policy.Snapshot
+	cfg       *config.Config
+	health    policy.Snapshot
+	available []llm.ModelRef // through a credential, beside the configured ones
 }
 
 func newModels(t testing.TB, yaml string) *models {
@@ -208,8 +209,17 @@ func (m *models) exists(id llm.ProfileID) bool {
 func (m *models) ProfileExists(_ context.Context, _ string, id llm.ProfileID) bool {
 	return m.exists(id)
 }
+func (m *models) Kind(llm.ProfileID) llm.CredentialKind { return "" }
+
 func (m *models) Allowed(ref llm.ModelRef) bool { return m.cfg.Allowed(ref) }
-func (m *models) Known() []llm.ModelRef         { return m.cfg.Configured() }
+func (m *models) Known(context.Context, string) []llm.ModelRef {
+	return append(m.cfg.Configured(), m.available...)
+}
+
+func (m *models) Provider(id string) bool {
+	_, ok := m.cfg.Models.Providers[id]
+	return ok || slices.ContainsFunc(m.available, func(ref llm.ModelRef) bool { return ref.Provider == id })
+}
 func (m *models) Alias(ref llm.ModelRef) string { return m.cfg.Alias(ref) }
 
 func (m *models) Info(ref llm.ModelRef) commands.Info {

@@ -15,7 +15,7 @@ func (d *decoder) checkAccess(at string, a inbound.Access, patterns bool) {
 	if !patterns {
 		a.MentionPatterns = nil
 	}
-	_, err := a.Compile(nil)
+	_, err := a.Compile()
 	d.further(at, err)
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"understudy/inbound"
 )
 
@@ -113,29 +115,39 @@ func id(channel string, n int) string {
 // TestManners: an account says it itself, or its platform's block, or the file for all of them.
 func TestManners(t *testing.T) {
 	c := must(t, `
-messages: {typingMode: thinking}
+messages: {typingMode: thinking, responsePrefix: auto, errorPolicy: once}
 channels:
   telegram:
     botToken: '1:x'
     typingMode: never
+    responsePrefix: "{model}:"
+    errorPolicy: silent
     dmHistoryLimit: 10
     accounts:
-      ops: {botToken: '2:x', typingMode: message}
+      ops: {botToken: '2:x', typingMode: message, responsePrefix: "", errorPolicy: always}
       all: {botToken: '3:x', dmHistoryLimit: 0}
   discord: {botToken: MTIzNDU2.x.one}
 `)
+	manners := func(typing string, turns int, prefix, errors string) Manners {
+		return Manners{TypingMode: typing, DMHistoryLimit: turns, ResponsePrefix: &prefix, ErrorPolicy: errors}
+	}
 	for name, want := range map[accountName]Manners{
-		{"telegram", ""}: {"never", 10}, {"telegram", "default"}: {"never", 10}, {"telegram", "ops"}: {"message", 10},
-		{"telegram", "all"}: {"never", 0}, {"discord", ""}: {"thinking", 0}, {"web", ""}: {"thinking", 0},
+		{"telegram", ""}:        manners("never", 10, "{model}:", "silent"),
+		{"telegram", "default"}: manners("never", 10, "{model}:", "silent"),
+		{"telegram", "ops"}:     manners("message", 10, "", "always"),
+		{"telegram", "all"}:     manners("never", 0, "{model}:", "silent"),
+		{"discord", ""}:         manners("thinking", 0, "auto", "once"),
+		{"web", ""}:             manners("thinking", 0, "auto", "once"),
 	} {
-		if got := c.Manners(name.channel, name.id); got != want {
-			t.Errorf("%v: %+v, want %+v", name, got, want)
+		if diff := cmp.Diff(want, c.Manners(name.channel, name.id)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", name, diff)
 		}
 	}
-	if got := must(t, "channels: {telegram: {"+telegramToken+"}}").Manners("telegram", ""); got != (Manners{TypingMode: "instant"}) {
-		t.Errorf("by default: %+v", got)
+	def := must(t, "channels: {telegram: {"+telegramToken+"}}").Manners("telegram", "")
+	if diff := cmp.Diff(manners("instant", 0, "", "always"), def); diff != "" {
+		t.Errorf("by default (-want +got):\n%s", diff)
 	}
-	for _, keys := range []string{"typingMode: always", "dmHistoryLimit: -1", "dmHistoryLimit: 10001"} {
+	for _, keys := range []string{"typingMode: always", "errorPolicy: never", "dmHistoryLimit: -1", "dmHistoryLimit: 10001"} {
 		for channel, text := range accounts(keys) {
 			if got := problems(t, text); len(got) != 1 || !slices.ContainsFunc(got, func(s string) bool {
 				return strings.Contains(s, "channels."+channel+"."+strings.SplitN(keys, ":", 2)[0])

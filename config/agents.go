@@ -8,6 +8,7 @@ import (
 
 	"understudy/failover/policy"
 	"understudy/heartbeat"
+	"understudy/tts"
 )
 
 // Agents is the `agents` section.
@@ -21,12 +22,17 @@ type AgentDefaults struct {
 	Model      ModelChoice `yaml:"model"`
 	ImageModel ModelChoice `yaml:"imageModel"`
 	Heartbeat  Heartbeat   `yaml:"heartbeat"`
+	// Commitments lets the model offer reminders of what it promises.
+	Commitments Commitments `yaml:"commitments"`
 	// Models gives models short names; the key is the reference.
 	Models      map[string]ModelEntry `yaml:"models"`
 	ModelPolicy ModelPolicy           `yaml:"modelPolicy"`
 	// TimeoutSeconds limits a whole turn; nil = 600, 0 = no limit.
 	TimeoutSeconds *int   `yaml:"timeoutSeconds"`
 	SystemPrompt   string `yaml:"systemPrompt"`
+	// SystemFiles are files whose texts stand in the system prompt, behind SystemPrompt and in this order;
+	// relative paths begin at the folder of the configuration file.
+	SystemFiles []string `yaml:"systemFiles"`
 	// UserTimezone is an IANA name such as Europe/Berlin; "" = the host's zone.
 	UserTimezone string `yaml:"userTimezone"`
 	// MaxConcurrent is how many turns may run at once over all chats.
@@ -41,7 +47,19 @@ type AgentEntry struct {
 	Model        *ModelChoice `yaml:"model"`
 	ImageModel   *ModelChoice `yaml:"imageModel"`
 	Heartbeat    *Heartbeat   `yaml:"heartbeat"`
+	Commitments  *Commitments `yaml:"commitments"`
 	SystemPrompt *string      `yaml:"systemPrompt"`
+	// SystemFiles replaces those of the defaults; [] = none.
+	SystemFiles []string `yaml:"systemFiles"`
+	// TTS is what the agent changes of the section `tts`; see Config.Speech.
+	TTS tts.Config `yaml:"tts"`
+}
+
+// Commitments is the `commitments` section of an agent. What an agent's own section leaves out comes from
+// the one of the defaults.
+type Commitments struct {
+	// Enabled offers what the model promises as a reminder that a person may take; nil = false.
+	Enabled *bool `yaml:"enabled"`
 }
 
 // ModelChoice is a model and the ones that may step in for it, written as a plain reference or as
@@ -79,7 +97,9 @@ type Agent struct {
 	Models       policy.Models
 	ImageModels  policy.Models // Primary is zero when no image model is configured
 	Heartbeat    heartbeat.Settings
+	Commitments  bool // whether the model may offer reminders
 	SystemPrompt string
+	SystemFiles  []SystemFile // as they were when the configuration was read
 	// Timeout limits a whole turn; 0 = no limit.
 	Timeout  time.Duration
 	Timezone *time.Location

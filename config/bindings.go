@@ -56,12 +56,17 @@ const (
 )
 
 // Route returns the agent that answers a message: that of the most specific binding, of several alike
-// the first, else the default agent. It is pure.
-func (c *Config) Route(m chat.Inbound) string {
+// the first, else the default agent. former are the ids that its conversation had before, the latest
+// first: a binding that names one of them holds, unless another one as specific names a later id. It is
+// pure.
+func (c *Config) Route(m chat.Inbound, former ...string) string {
 	agent, best := c.defaultAgent, noMatch
-	for _, b := range c.Bindings {
-		if rank := b.Match.rank(m); rank > best {
-			agent, best = b.AgentID, rank
+	for _, id := range append([]string{m.Address.Conversation}, former...) {
+		m.Address.Conversation = id
+		for _, b := range c.Bindings {
+			if rank := b.Match.rank(m); rank > best {
+				agent, best = b.AgentID, rank
+			}
 		}
 	}
 	return agent

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -66,6 +67,31 @@ func TestTheMostSpecificBindingChoosesTheAgent(t *testing.T) {
 	}
 }
 
+// TestABindingFollowsAConversationToItsNewID: what names an old id of a group goes on to hold, behind what
+// is as specific and names a newer one.
+func TestABindingFollowsAConversationToItsNewID(t *testing.T) {
+	const agents = "agents: {list: [{id: main, default: true}, {id: old}, {id: older}, {id: new}, {id: groups}]}\n"
+	bind := func(agent, id string) string {
+		return fmt.Sprintf("  - {agentId: %s, match: {channel: telegram, peer: {kind: group, id: '%s'}}}\n", agent, id)
+	}
+	for name, x := range map[string]struct{ bindings, want string }{
+		"only the old one is named":   {bind("old", "-2"), "old"},
+		"the new one counts":          {bind("old", "-2") + bind("new", "-3"), "new"},
+		"the latest of the old ones":  {bind("older", "-1") + bind("old", "-2"), "old"},
+		"over what names no group":    {bind("groups", "*") + bind("older", "-1"), "older"},
+		"an id that it never had":     {bind("new", "-4"), "main"},
+		"without one, every one does": {bind("groups", "*") + bind("new", "-4"), "groups"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := must(t, agents+"bindings:\n"+x.bindings)
+			m := chat.Inbound{Address: chat.Address{Channel: "telegram", Kind: chat.Group, Conversation: "-3"}}
+			if got := c.Route(m, "-2", "-1"); got != x.want {
+				t.Errorf("%s answers", got)
+			}
+		})
+	}
+}
+
 func TestBindingsThatMakeNoSenseAreErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"{agentId: nobody, match: {channel: slack}}":                              "bindings[0].agentId: there is no agent",
@@ -110,7 +136,7 @@ stt: {provider: openai, apiKey: "${MISSING}"}
 
 func TestModelsOfAllSectionsAreReadAlike(t *testing.T) {
 	c := must(t, "agents: {defaults: {models: {openai/gpt-5.5: {alias: gpt}}}}\ncompaction: {model: gpt}\ntts: {summaryModel: GPT}")
-	for what, ref := range map[string]string{"compaction": c.CompactionModel().String(), "speech": c.SummaryModel().String()} {
+	for what, ref := range map[string]string{"compaction": c.CompactionModel().String(), "speech": c.SummaryModel("GPT").String()} {
 		if ref != "openai/gpt-5.5" {
 			t.Errorf("%s: %s", what, ref)
 		}

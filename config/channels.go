@@ -15,6 +15,7 @@ import (
 	"understudy/channels/telegram"
 	"understudy/inbound"
 	"understudy/internal/secret"
+	"understudy/tts"
 )
 
 // DefaultAccount is the account that the keys of a channel block itself describe.
@@ -31,10 +32,12 @@ type Channels struct {
 type Entry[T any] struct {
 	Config  T `yaml:",inline"`
 	Manners `yaml:",inline"`
+	// TTS is what the account, or in a Block the whole channel, changes of the section `tts`.
+	TTS tts.Config `yaml:"tts"`
 }
 
 // Block is the section of one platform: the keys of its default account, and further accounts which
-// start from them, except for the secrets.
+// start from them, except for the secrets and for TTS, whose layers Config.Speech lays over each other.
 type Block[T any] struct {
 	Entry[T] `yaml:",inline"`
 	Accounts map[string]Entry[T] `yaml:"accounts"`
@@ -54,6 +57,7 @@ func (b *Block[T]) decodeNode(d *decoder, n ast.Node, path string) {
 	b.Accounts = make(map[string]Entry[T], len(written.Accounts))
 	for _, id := range slices.Sorted(maps.Keys(written.Accounts)) {
 		account := b.Entry
+		account.TTS = tts.Config{}
 		for _, s := range secretsOf(&account) {
 			*s = secret.String{}
 		}
@@ -169,6 +173,7 @@ func (r *resolver[T]) add(id string, entry Entry[T], at string, unavailable bool
 	r.d.checkOpen(at, r.p.shared(&account))
 	r.d.checkAccess(at, r.p.access(account), patterns)
 	r.c.setManners(r.d, r.p.name, id, at, entry.Manners)
+	r.c.setSpeech(r.p.name, id, r.p.block.TTS, entry.TTS)
 	if unavailable {
 		return
 	}

@@ -24,26 +24,29 @@ type Config struct {
 	// Unavailable lists what is switched off because a secret could not be resolved.
 	Unavailable []Unavailable
 
-	rules                         policy.Rules
-	pools                         map[string]policy.Pool
-	aliases                       map[string]llm.ModelRef // by lower-case alias
-	listed                        []llm.ModelRef          // keys of agents.defaults.models
-	allow                         []string                // nil = everything
-	agents                        map[string]Agent
-	agentIDs                      []string
-	defaultAgent                  string
-	anyProvider                   bool
-	compactionModel, summaryModel llm.ModelRef
-	secrets                       []secret.String
-	plaintext                     []string
-	commanders                    map[string][]string // who may use commands, by channel
-	stamp                         stamp               // of the file when it was read
+	rules           policy.Rules
+	pools           map[string]policy.Pool
+	aliases         map[string]llm.ModelRef // by lower-case alias
+	listed          []llm.ModelRef          // keys of agents.defaults.models
+	allow           []string                // nil = everything
+	agents          map[string]Agent
+	agentIDs        []string
+	defaultAgent    string
+	anyProvider     bool
+	compactionModel llm.ModelRef
+	secrets         []secret.String
+	plaintext       []string
+	commanders      map[string][]string // who may use commands, by channel
+	blank           bool                // the file holds nothing but blanks and comments
+	texts           []string            // paths of further files that were read, in the order of the file
+	stamp           stamp               // of the file, and of these, when they were read
 
 	// What runs, by account.
 	slack    map[string]slack.Config
 	discord  map[string]discord.Config
 	telegram map[string]telegram.Config
 	manners  map[accountName]Manners
+	speech   speechLayers
 }
 
 // Unavailable names a provider, a channel, one account of a channel, or another part of the
@@ -52,7 +55,7 @@ type Config struct {
 type Unavailable struct {
 	Provider         string
 	Channel, Account string // Account "" = the channel's default account
-	Part             string // the key of a tool server or of somebody who speaks or listens
+	Part             string // the key of a tool server or of somebody who speaks or listens, in whatever layer
 	Problem          Problem
 }
 

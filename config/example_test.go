@@ -65,7 +65,7 @@ func TestExampleLoadsAndDocumentsEveryKey(t *testing.T) {
 		`session\.(identityLinks|resetByType|resetByChannel)|messages\.inbound\.byChannel|agents\.defaults\.heartbeat\.byChannel|accessGroups|commands\.allowFrom|` +
 		`queue\.(byChannel|debounceMsByChannel)|mcp\.servers(\.\{\}\.(env|headers))?|tts\.providers(\.\{\}\.env)?|stt\.env)(\.[^.\["{]+|\["[^"]*"\])`)
 	index := regexp.MustCompile(`\[\d+\]`)
-	accounts := regexp.MustCompile(`^channels\.[a-z]+\.accounts\.\{\}\.|^agents\.list\.heartbeat\.`) // the same keys as the block
+	accounts := regexp.MustCompile(`^channels\.[a-z]+\.accounts\.\{\}\.|^agents\.list\.heartbeat\.|^(channels\.[a-z]+|agents\.list)\.tts\.`) // the same keys as the block, or as the section
 	for path := range d.at {
 		path = index.ReplaceAllString(path, "")
 		for range 3 {
@@ -102,6 +102,7 @@ func TestExampleIsHonestAboutDefaults(t *testing.T) {
 		"billing":   {c.Rules().BillingMax, empty.Rules().BillingMax},
 		"timeout":   {c.Agent("").Timeout, empty.Agent("").Timeout},
 		"heartbeat": {c.Agent("").Heartbeat.Every, empty.Agent("").Heartbeat.Every},
+		"promises":  {c.Agent("").Commitments, empty.Agent("").Commitments},
 		"drain":     {c.Shutdown, empty.Shutdown},
 		"logging":   {c.Logging, empty.Logging},
 		"notices":   {c.Notices, empty.Notices},

@@ -101,6 +101,7 @@ func loadFile(path string, opts Options) (*Config, []Warning, error) {
 			"chmod 600 the file, or refer to the secret with ${NAME} or file:/path")
 	}
 	c.Path, c.stamp = path, stampOf(path, info)
+	c.stamp.texts = marks(c.texts)
 	return c, warnings, nil
 }
 

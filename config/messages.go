@@ -22,10 +22,10 @@ type Messages struct {
 	// AckReactionScope says on which messages: group-mentions, direct, group-all, all or off.
 	AckReactionScope string `yaml:"ackReactionScope" enum:"group-mentions|direct|group-all|all|off"`
 	// ResponsePrefix stands before every answer: a text in which {model}, {modelFull}, {provider} and
-	// {thinkingLevel} are replaced, or auto for [agent]; "" = nothing.
+	// {thinkingLevel} are replaced, or auto for [agent]; "" = nothing. A channel's own wins.
 	ResponsePrefix string `yaml:"responsePrefix"`
 	// ErrorPolicy says whether people are told that a turn failed: always, once until it works again,
-	// or never.
+	// or never. A channel's own wins.
 	ErrorPolicy string `yaml:"errorPolicy" enum:"always|once|silent"`
 	// ContextVisibility says whose words the model is shown beside those that are for it: everybody's,
 	// those of people who may talk to the bot, or these and what people quote.
@@ -161,7 +161,7 @@ func (d *decoder) patterns(at string, list []string) {
 			d.fail(fmt.Sprintf("%s[%d]", at, i), fmt.Sprintf("%s is not a regular expression", quote(p)), "the syntax is RE2; look-arounds do not exist in it")
 		}
 	}
-	_, err := inbound.Access{MentionPatterns: list}.Compile(nil)
+	_, err := inbound.Access{MentionPatterns: list}.Compile()
 	d.further(strings.TrimSuffix(at, ".mentionPatterns"), err)
 }
 

@@ -66,6 +66,7 @@ func build(name string, node ast.Node, opts Options) (*Config, []Warning, error)
 		return nil, nil, &Error{Problems: sorted(d.problems)}
 	}
 	c.Unavailable, c.secrets, c.plaintext = d.unavailable, d.secrets, d.plaintext
+	c.blank = node == nil
 	return c, sorted(d.warnings), nil
 }
 

@@ -175,6 +175,9 @@ func (d *decoder) unresolved(n ast.Node, path, reason string) {
 
 // ownerOf names what can be switched off alone and that a key belongs to; zero = nothing.
 func ownerOf(path string) Unavailable {
+	if part := speechPart(path); part != "" {
+		return Unavailable{Part: part}
+	}
 	parts := splitPath(path)
 	switch {
 	case len(parts) > 3 && (parts[0] == "models" || parts[0] == "auth") && parts[1] == "providers":
@@ -183,8 +186,8 @@ func ownerOf(path string) Unavailable {
 		return Unavailable{Channel: parts[1], Account: parts[3]}
 	case len(parts) > 2 && parts[0] == "channels":
 		return Unavailable{Channel: parts[1]}
-	case len(parts) > 3 && (parts[0] == "mcp" && parts[1] == "servers" || parts[0] == "tts" && parts[1] == "providers"):
-		return Unavailable{Part: join(parts[0]+"."+parts[1], parts[2])}
+	case len(parts) > 3 && parts[0] == "mcp" && parts[1] == "servers":
+		return Unavailable{Part: join("mcp.servers", parts[2])}
 	case len(parts) > 1 && parts[0] == "stt":
 		return Unavailable{Part: "stt"}
 	}

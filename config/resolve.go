@@ -59,6 +59,15 @@ func (c *Config) known(id string) bool {
 	return ok
 }
 
+// KnownProvider reports whether models of a provider can be asked, or people can sign in there; if not, hint
+// says what may have been meant or what is missing.
+func (c *Config) KnownProvider(id string) (known bool, hint string) {
+	if _, signsIn := c.Auth.Providers[id]; signsIn || c.known(id) {
+		return true, ""
+	}
+	return false, c.providerHint(id)
+}
+
 func (c *Config) knownProviders() []string {
 	ids := append(provider.BuiltinIDs(), slices.Collect(maps.Keys(c.Models.Providers))...)
 	slices.Sort(ids)
@@ -194,6 +203,10 @@ func (c *Config) resolveAgents(d *decoder) {
 	if def.UserTimezone != "" {
 		base.Timezone = d.zone(def.UserTimezone, at+".userTimezone")
 	}
+	if on := def.Commitments.Enabled; on != nil {
+		base.Commitments = *on
+	}
+	base.SystemFiles = c.systemFiles(d, def.SystemFiles, at+".systemFiles")
 	base.Heartbeat = c.heartbeat(d, def.Heartbeat, nil, base.Timezone, at+".heartbeat")
 	if n := def.MaxConcurrent; n < 1 || n > 100_000 {
 		d.fail(at+".maxConcurrent", fmt.Sprintf("%d is not between 1 and 100000", n), "")
@@ -243,8 +256,14 @@ func (c *Config) addAgent(d *decoder, a Agent, e AgentEntry, at string) {
 	if e.Heartbeat != nil {
 		a.Heartbeat = c.heartbeat(d, *e.Heartbeat, &a.Heartbeat, a.Timezone, at+".heartbeat")
 	}
+	if e.Commitments != nil && e.Commitments.Enabled != nil {
+		a.Commitments = *e.Commitments.Enabled
+	}
 	if e.SystemPrompt != nil {
 		a.SystemPrompt = *e.SystemPrompt
+	}
+	if e.SystemFiles != nil {
+		a.SystemFiles = c.systemFiles(d, e.SystemFiles, at+".systemFiles")
 	}
 	c.agents[a.ID] = a
 	c.agentIDs = append(c.agentIDs, a.ID)

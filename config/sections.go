@@ -106,6 +106,7 @@ func (c *Config) resolveSections(d *decoder) {
 	c.resolveAccessGroups(d)
 	c.resolveMessages(d)
 	c.resolvePlatforms(d)
+	c.resolveVoices(d)
 	if c.Shutdown.Drain > time.Hour {
 		d.fail("shutdown.drain", fmt.Sprintf("%s is longer than an hour", c.Shutdown.Drain), "")
 	}

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"understudy/failover/policy"
+	"understudy/internal/wildcard"
 	"understudy/llm"
 )
 
@@ -49,6 +51,8 @@ type Known struct {
 	Profile func(llm.ProfileID) bool
 	// Bare returns the models of callable providers that have this id without a provider.
 	Bare func(id string) []llm.ModelRef
+	// Agent is whose default provider an id without one belongs to; "" = the default agent's.
+	Agent string
 }
 
 // Choice is what a person named.
@@ -60,9 +64,10 @@ type Choice struct {
 }
 
 // Resolve reads a model as a person types it behind /model: an alias, a reference, a model id that
-// only one provider has, or any other id of the default provider; each perhaps followed by
-// @profile (spec/failover.md §3, spec/chat.md §3.4). It checks neither Allowed nor whether the
-// profile exists. The error wraps ErrUnknownModel or ErrWrongProvider.
+// only one provider has, or any other id of the agent's default provider; each perhaps followed by
+// @profile (spec/failover.md §3, spec/chat.md §3.4). Several words are no model, unless the
+// configuration lists one of that name. It checks neither Allowed nor whether the profile exists. The
+// error wraps ErrUnknownModel or ErrWrongProvider.
 func (c *Config) Resolve(text string, known Known) (Choice, error) {
 	text = strings.TrimSpace(text)
 	if ref, ok := c.aliases[strings.ToLower(text)]; ok {
@@ -85,20 +90,21 @@ func (c *Config) resolveModel(text string, known Known) (Choice, error) {
 		return Choice{Ref: ref}, nil
 	}
 	unknown := fmt.Errorf("%s: %w", quote(text), ErrUnknownModel)
+	words := strings.ContainsFunc(text, unicode.IsSpace)
 	if strings.Contains(text, "/") {
 		ref, err := llm.ParseRef(text)
-		if err != nil {
+		switch {
+		case err != nil, words && !slices.Contains(c.Configured(), ref):
 			return Choice{}, unknown
-		}
-		if c.known(ref.Provider) {
+		case c.known(ref.Provider):
 			return Choice{Ref: ref}, nil
 		}
 	}
-	if text == "" || strings.ContainsAny(text, " \t\n") {
+	if text == "" || words {
 		return Choice{}, unknown
 	}
 	found := c.bare(text, known)
-	switch def := c.Agent("").Models.Primary; {
+	switch def := c.Agent(known.Agent).Models.Primary; {
 	case len(found) == 1:
 		return Choice{Ref: found[0]}, nil
 	case strings.Contains(text, "/") || def.IsZero():
@@ -250,28 +256,5 @@ func (c *Config) Allowed(ref llm.ModelRef) bool {
 	if c.allow == nil {
 		return true
 	}
-	return slices.ContainsFunc(c.allow, func(pattern string) bool { return matches(pattern, ref.String()) })
-}
-
-// matches reports whether s fits pattern, in which * stands for any text, slashes included.
-func matches(pattern, s string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == s
-	}
-	if !strings.HasPrefix(s, head) {
-		return false
-	}
-	s = s[len(head):]
-	for {
-		part, more, again := strings.Cut(rest, "*")
-		if !again {
-			return strings.HasSuffix(s, part)
-		}
-		i := strings.Index(s, part)
-		if i < 0 {
-			return false
-		}
-		s, rest = s[i+len(part):], more
-	}
+	return slices.ContainsFunc(c.allow, func(pattern string) bool { return wildcard.Match(pattern, ref.String()) })
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"understudy/failover/policy"
 	"understudy/heartbeat"
@@ -104,7 +103,7 @@ func TestDiscoveredModelServesAgentsWithoutOne(t *testing.T) {
 }
 
 func TestResolve(t *testing.T) {
-	c := must(t, house+"models: {providers: {house: {baseUrl: 'http://localhost:1', models: [{id: Tiny@2}]}}}\n")
+	c := must(t, house+"models: {providers: {house: {baseUrl: 'http://localhost:1', models: [{id: Tiny@2}, {id: my model}]}}}\n")
 	stored := map[llm.ProfileID]bool{"openai:work": true, "openai:me@example.com": true, "anthropic:claude@2": true}
 	known := Known{
 		Profile: func(id llm.ProfileID) bool { return stored[id] },
@@ -149,6 +148,9 @@ func TestResolve(t *testing.T) {
 		{"nowhere/model", Choice{}, ErrUnknownModel},
 		{"", Choice{}, ErrUnknownModel},
 		{"two words", Choice{}, ErrUnknownModel},
+		{"openai/gpt-5.5 hello", Choice{}, ErrUnknownModel},
+		{"openai/gpt-5.5\u00a0hello", Choice{}, ErrUnknownModel},
+		{"house/my model", Choice{Ref: ref("house/my model")}, nil},
 		{"openai/", Choice{}, ErrUnknownModel},
 		{"@work", Choice{}, ErrUnknownModel},
 	} {
@@ -159,6 +161,16 @@ func TestResolve(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, got); err == nil && diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.text, diff)
+		}
+	}
+}
+
+func TestAnIdWithoutAProviderBelongsToThatOfTheAgent(t *testing.T) {
+	c := must(t, house)
+	for agent, want := range map[string]string{"": "anthropic/new-one", "main": "anthropic/new-one", "ops": "openai/new-one", "own": "zai/new-one", "nobody": "anthropic/new-one"} {
+		got, err := c.Resolve("new-one", Known{Agent: agent})
+		if err != nil || got != (Choice{Ref: ref(want), Guessed: true}) {
+			t.Errorf("of %q: %+v, %v", agent, got, err)
 		}
 	}
 }
@@ -187,27 +199,6 @@ agents:
 	if !must(t, "agents: {defaults: {modelPolicy: {allow: ['*']}}}").Allowed(ref("a/b/c")) {
 		t.Error("* allows everything")
 	}
-}
-
-// TestMatchesAgreesWithDefinition compares the matcher with the definition of *.
-func TestMatchesAgreesWithDefinition(t *testing.T) {
-	var slow func(p, s string) bool
-	slow = func(p, s string) bool {
-		switch {
-		case p == "":
-			return s == ""
-		case p[0] == '*':
-			return slow(p[1:], s) || (s != "" && slow(p, s[1:]))
-		}
-		return s != "" && s[0] == p[0] && slow(p[1:], s[1:])
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		p := rapid.StringMatching(`[ab*/]{0,8}`).Draw(t, "pattern")
-		s := rapid.StringMatching(`[ab/]{0,8}`).Draw(t, "text")
-		if matches(p, s) != slow(p, s) {
-			t.Fatalf("matches(%q, %q) = %v", p, s, matches(p, s))
-		}
-	})
 }
 
 func TestChainsLeaveOutWhatLeadsNowhere(t *testing.T) {

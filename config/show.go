@@ -17,11 +17,25 @@ import (
 // Redacted returns the configuration in effect as YAML, defaults included and every secret
 // replaced by ***.
 func (c *Config) Redacted() ([]byte, error) {
-	out, err := yaml.Marshal(shown(reflect.ValueOf(c.File)))
+	out, err := yaml.Marshal(shown(reflect.ValueOf(withStanding(c.File))))
 	if err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
 	return out, nil
+}
+
+// withStanding fills in what counts although the file does not say it, and costs money or ends turns.
+func withStanding(f File) File {
+	d := &f.Agents.Defaults
+	if d.TimeoutSeconds == nil {
+		seconds := int(defaultTurnTimeout / time.Second)
+		d.TimeoutSeconds = &seconds
+	}
+	if d.Heartbeat.Every == nil {
+		every := Minutes(defaultHeartbeatEvery)
+		d.Heartbeat.Every = &every
+	}
+	return f
 }
 
 // shown turns a section into what is printed of it; nil = nothing.

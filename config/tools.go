@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"understudy/llm"
 	"understudy/mcp"
-	"understudy/tts"
 )
 
 // resolveTools completes and checks the tool servers. One whose secret is missing does not run.
@@ -36,30 +34,6 @@ func (c *Config) resolveTools(d *decoder) {
 	}
 	c.MCP = c.MCP.WithDefaults()
 }
-
-// resolveSpeech checks who speaks and who listens. Of what lacks a secret nothing is used.
-func (c *Config) resolveSpeech(d *decoder) {
-	d.component("tts", c.TTS.Validate())
-	c.summaryModel = c.primary(d, c.TTS.SummaryModel, "tts.summaryModel")
-	providers := make(map[string]tts.Provider, len(c.TTS.Providers))
-	for id, p := range c.TTS.Providers {
-		if d.lacks(join("tts.providers", id)) {
-			p.Enabled = new(false)
-		}
-		providers[id] = p
-	}
-	if c.TTS.Providers != nil {
-		c.TTS.Providers = providers
-	}
-	err := c.STT.Validate()
-	if d.lacks("stt") {
-		c.STT.Provider, err = "", withoutKey(err, "apiKey")
-	}
-	d.component("stt", err)
-}
-
-// SummaryModel is the model that shortens long answers for speech; zero = the agent's.
-func (c *Config) SummaryModel() llm.ModelRef { return c.summaryModel }
 
 // lacks reports whether a secret is missing that a part of the configuration cannot do without.
 func (d *decoder) lacks(part string) bool {

@@ -23,9 +23,10 @@ type Change struct {
 	Err      error
 }
 
-// Watcher reloads the configuration when its file changes or when it is told to. It looks at the
-// path again every time, so editors and tools that replace the file by renaming are noticed too.
-// A file that was found at the start is never exchanged for one in another place.
+// Watcher reloads the configuration when its file changes, or one whose text it took in, or when it is
+// told to. It looks at the path again every time, so editors and tools that replace the file by renaming are noticed too.
+// A file that was found at the start is never exchanged for one in another place, and one that held something
+// is never exchanged for nothing: that is what a full disk, or an editor in the middle of its work, leaves.
 type Watcher struct {
 	load  func() (*Config, []Warning, error)
 	stat  func() stamp
@@ -46,12 +47,21 @@ func NewWatcher(opts Options, loaded *Config) *Watcher {
 		}
 		return Locate(opts)
 	}
+	texts, filled := loaded.texts, !loaded.blank
 	return &Watcher{
-		load: func() (*Config, []Warning, error) {
+		load: func() (c *Config, ws []Warning, err error) {
 			if p := path(); p != "" {
-				return loadFile(p, opts)
+				c, ws, err = loadFile(p, opts)
+			} else {
+				c, ws, err = parse("", nil, opts)
 			}
-			return parse("", nil, opts)
+			if err == nil && c.blank && filled {
+				return nil, nil, emptied(c.Path)
+			}
+			if err == nil {
+				texts, filled = c.texts, !c.blank
+			}
+			return c, ws, err
 		},
 		stat: func() stamp {
 			p := path()
@@ -59,13 +69,23 @@ func NewWatcher(opts Options, loaded *Config) *Watcher {
 			if p == "" || err != nil {
 				return stamp{}
 			}
-			return stampOf(p, info)
+			s := stampOf(p, info)
+			s.texts = marks(texts)
+			return s
 		},
 		last:  loaded.stamp,
 		kick:  make(chan struct{}, 1),
 		asked: make(chan chan error),
 		ended: make(chan struct{}),
 	}
+}
+
+// emptied is the error of a file that held something and holds nothing any more.
+func emptied(path string) error {
+	return &Error{Problems: []Problem{{
+		File: path, Text: "the file is empty",
+		Hint: "take out what is not wanted, part by part; if nothing is, restart with the empty file",
+	}}}
 }
 
 // Reload asks for a reload now, whether or not the file changed: SIGHUP, or a new secret behind a
@@ -125,7 +145,9 @@ func (w *Watcher) Run(ctx context.Context, apply func(Change) error) {
 			w.last = settled
 		}
 		var c Change
-		c.Config, c.Warnings, c.Err = w.load()
+		if c.Config, c.Warnings, c.Err = w.load(); c.Err == nil {
+			w.last.texts = c.Config.stamp.texts // which may be other files now
+		}
 		err := apply(c)
 		if answer != nil {
 			answer <- err
@@ -158,6 +180,7 @@ type stamp struct {
 	modified int64 // nanoseconds
 	size     int64
 	inode    uint64
+	texts    uint64 // of the files whose texts were taken in; 0 = none
 }
 
 func stampOf(path string, info fs.FileInfo) stamp {

@@ -195,11 +195,39 @@ func TestWatcherStaysWithItsFile(t *testing.T) {
 	if _, err := reload("loging: {}"); err == nil || !strings.Contains(err.Error(), p+":1:1: loging: unknown key") {
 		t.Errorf("broken reload: %v", err)
 	}
+	for _, text := range []string{"", "\n\n", "# all of it\n---\n"} {
+		if _, err := reload(text); err == nil || !strings.Contains(err.Error(), p+": the file is empty") {
+			t.Errorf("emptied to %q: %v", text, err)
+		}
+	}
+	if _, err := reload("{}"); err != nil {
+		t.Errorf("nothing, on purpose: %v", err)
+	}
 	if err := os.Remove(p); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.load(); err == nil || !strings.Contains(err.Error(), "there is no such file") {
 		t.Errorf("removed file: %v", err)
+	}
+}
+
+// A bot that began without a configuration, or with an empty one, may go on so.
+func TestAnEmptyFileMayStayEmpty(t *testing.T) {
+	state := t.TempDir()
+	p := place(t, state, "# later\n", 0o600)
+	opts := Options{Env: env(StateDirVar, state)}
+	c, _, err := Load(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatcher(opts, c)
+	for _, text := range []string{"", "logging: {level: warn}"} {
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.load(); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

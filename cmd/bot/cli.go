@@ -29,7 +29,7 @@ type commandLine struct {
 		Audit struct {
 			JSON bool `name:"json" help:"Print JSON."`
 		} `cmd:"" help:"Look for secrets in plain text and for files that others can read."`
-	} `cmd:"" help:"Secrets."`
+	} `cmd:"" help:"Where secrets stand in plain text."`
 	Backup struct {
 		File string `arg:"" help:"Archive to write: .tar, .tar.gz or .tgz." type:"path"`
 	} `cmd:"" help:"Write the conversations and the configuration without secrets to an archive."`
@@ -57,6 +57,7 @@ type commandLine struct {
 	Status struct {
 		JSON bool `name:"json" help:"Print JSON."`
 	} `cmd:"" help:"How the running bot is doing."`
+	Page   struct{} `cmd:"" help:"Print the address that opens the page and signs the browser in."`
 	Health struct{} `cmd:"" help:"Exit 0 when the running bot is ready (container health check)."`
 	Reload struct{} `cmd:"" help:"Make the running bot read its configuration again."`
 
@@ -202,6 +203,8 @@ func (c *commandLine) dispatch(ctx context.Context, verb string, o app.Options, 
 		return app.Doctor(ctx, o, std, app.DoctorOptions{Fix: d.Fix, From: d.From, AdoptOAuth: d.AdoptOAuth, Probe: d.Probe, JSON: d.JSON})
 	case "status":
 		return app.RemoteStatus(ctx, o, std, c.Status.JSON)
+	case "page":
+		return app.RemotePage(ctx, o, std)
 	case "health":
 		return app.RemoteHealth(ctx, o, std)
 	case "reload":

@@ -26,6 +26,9 @@ type taskFlags struct {
 	Light      *bool   `name:"light-context" negatable:"" help:"Leave the agent's files out."`
 	Keep       *bool   `name:"keep-after-run" negatable:"" help:"Keep a single task in the list after it ran."`
 	Exact      *bool   `negatable:"" help:"Keep full hours where they are."`
+	AlertAfter int     `name:"alert-after" help:"From which failure in a row on somebody is told; default: as configured." placeholder:"N"`
+	AlertTo    string  `name:"alert-to" help:"Who is told, such as slack:channel:C0123." placeholder:"PLACE"`
+	NoAlert    bool    `name:"no-alert" help:"Tell nobody of failures. What is said of alerts takes the place of all that was said before."`
 }
 
 // change is what the flags say.
@@ -34,6 +37,9 @@ func (f taskFlags) change() app.CronChange {
 		Name: f.Name, Zone: f.TZ, Model: f.Model, Thinking: f.Thinking, Session: f.Session, Announce: f.Announce, Channel: f.Channel,
 		Account: f.Account, To: f.To, Thread: f.ThreadID, Webhook: f.Webhook, BestEffort: f.BestEffort, Seconds: f.Timeout, Light: f.Light,
 		Keep: f.Keep, Exact: f.Exact,
+	}
+	if f.NoAlert || f.AlertAfter != 0 || f.AlertTo != "" {
+		x.Alert = &app.CronAlert{Off: f.NoAlert, After: f.AlertAfter, To: f.AlertTo}
 	}
 	if f.Fallbacks != nil {
 		list := strings.FieldsFunc(*f.Fallbacks, func(r rune) bool { return r == ',' || r == ' ' })

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -36,7 +37,7 @@ func run() int {
 	}
 	call, err := parser.Parse(os.Args[1:])
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bot:", err)
+		fmt.Fprintln(os.Stderr, "bot:", proposal(parser, err))
 		fmt.Fprintln(os.Stderr, "See: bot --help")
 		return app.ExitUsage
 	}
@@ -46,6 +47,16 @@ func run() int {
 	return cli.dispatch(ctx, call.Command(),
 		app.Options{Version: versionText(), Config: cli.Config, InsecurePerms: cli.InsecurePerms},
 		app.Std{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+}
+
+// proposal is err, or what else there is to say of a misspelled verb: it is taken for an argument of the
+// default one, which knows no other.
+func proposal(parser *kong.Kong, err error) error {
+	parser.Model.DefaultCmd = nil
+	if _, again := parser.Parse(os.Args[1:]); again != nil && strings.Contains(again.Error(), "did you mean") {
+		return again
+	}
+	return err
 }
 
 // interrupt stops the bot in order on the first signal and at once on the second.

@@ -30,6 +30,7 @@ type account struct {
 	ended chan struct{}      // closed when its Run has returned
 
 	received, reconnects atomic.Int64
+	sent, failed         atomic.Int64 // what was delivered, and what was not
 	last                 atomic.Int64 // when the last event came, Unix milliseconds; 0 = never
 	lastError            atomic.Pointer[string]
 }
@@ -218,6 +219,10 @@ func (a *App) leave(ctx context.Context, x *account, stuck error) {
 		a.connection(channels.Status{Channel: x.key.Channel, Account: x.key.Name, State: channels.Stopped, Detail: "the old connection does not end; restart the bot"})
 		return
 	}
+	unsent, err := a.delivery.Waiting(ctx, x.key.Channel, x.key.Name) // before it is given up
+	if err != nil {
+		a.log.WarnContext(ctx, "outbox_not_counted", "channel", x.key.Channel, "account", x.key.Name, "error", err.Error())
+	}
 	a.roster.remove(x)
 	a.states.forget(x.key)
 	a.metrics.ChannelGone(x.key.Channel, x.place)
@@ -226,7 +231,7 @@ func (a *App) leave(ctx context.Context, x *account, stuck error) {
 			a.log.ErrorContext(ctx, "channel_settings_refused", "channel", x.key.Channel, "account", x.key.Name, "error", err.Error())
 		}
 	}
-	a.log.InfoContext(ctx, "channel_removed", "channel", x.key.Channel, "account", x.key.Name)
+	a.log.InfoContext(ctx, "channel_removed", "channel", x.key.Channel, "account", x.key.Name, "unsent", unsent)
 }
 
 // open adds an account. One that cannot be opened stands in the list as stopped, and the others go on.

@@ -54,7 +54,7 @@ func (s switchboard) Activation(c commands.Call) (mode string, chosen bool) {
 // mentionNeeded is what the configuration says.
 func (a *App) mentionNeeded(m chat.Inbound) bool {
 	access := a.configuredAccess(a.cfg()).Access[inbound.Account{Channel: m.Address.Channel, Name: m.Address.Account}]
-	rules, err := access.Compile(nil)
+	rules, err := access.Compile()
 	return err != nil || rules.Decide(m, inbound.Standing{}).NeedsMention
 }
 

@@ -61,9 +61,14 @@ type App struct {
 	consoles []*console.Adapter
 	roster   roster
 	owners   owners
+	// oneCredential is held by whoever compares a credential with what the owner was told of it.
+	oneCredential chan struct{}
+	draining      chan struct{} // closed when a stop begins
 
 	phase    atomic.Int32 // phaseStarting, …
 	states   connections
+	booted   *config.Config // what the process began with
+	touched  touched
 	polls    *telegram.Tokens
 	work     sync.WaitGroup // commands under way
 	running  atomic.Int64   // turns that have begun
@@ -75,6 +80,7 @@ type App struct {
 
 	commanding  sync.Map // event key → *job whose command runs
 	approvals   approvals
+	offers      *offers
 	activations activations
 	mcp         *mcp.Servers
 	speech      *speech
@@ -97,7 +103,7 @@ func New(ctx context.Context, opts Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{opts: opts, state: cfg.Env.StateDir, started: opts.Clock.Now(), sim: opts.Sim, polls: telegram.NewTokens(), restarts: make(chan struct{})}
+	a := &App{opts: opts, state: cfg.Env.StateDir, started: opts.Clock.Now(), sim: opts.Sim, polls: telegram.NewTokens(), restarts: make(chan struct{}), oneCredential: make(chan struct{}, 1), draining: make(chan struct{})}
 	if a.state == "" {
 		return nil, errNoState
 	}
@@ -130,6 +136,7 @@ func New(ctx context.Context, opts Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.current.Store(snap)
+	a.booted = cfg
 	a.watcher = config.NewWatcher(loadOptions(opts), cfg)
 	a.db, err = sqlite.Open(ctx, filepath.Join(a.state, "state", "bot.sqlite"), sqlite.Options{BusyTimeout: opts.BusyTimeout, Log: a.log})
 	if err != nil {
@@ -145,7 +152,7 @@ func New(ctx context.Context, opts Options) (_ *App, err error) {
 func (a *App) wire(ctx context.Context) error {
 	cfg := a.cfg()
 	a.metrics = gateway.NewMetrics(gateway.MetricsConfig{
-		Channels: channelNames(), Models: refStrings(a.current.Load().known()), Refresh: a.measure,
+		Channels: channelNames(), Models: refStrings(a.current.Load().known()), Voices: cfg.Voices(), Refresh: a.measure,
 	})
 	a.lanes = session.NewLanes(session.LaneConfig{MaxInteractive: cfg.Agents.Defaults.MaxConcurrent, MaxBackground: mostUnasked}, a.opts.Clock, a.log)
 	if err := a.openPurse(ctx); err != nil {
@@ -155,7 +162,7 @@ func (a *App) wire(ctx context.Context) error {
 		Store:    a.auth.failover,
 		Models:   func() failover.Models { return a.current.Load() },
 		Settings: func() *failover.Settings { return a.current.Load().settings },
-		Clock:    a.opts.Clock, Log: a.log, Observer: observer{a.metrics}, Purse: till{a},
+		Clock:    a.opts.Clock, Log: a.log, Observer: observer{a.metrics, a}, Purse: till{a},
 	})
 	var err error
 	if a.mcp, err = mcp.New(cfg.MCP, mcp.Deps{Log: a.log, Version: a.opts.Version, Transport: a.opts.Tools}); err != nil {
@@ -166,7 +173,7 @@ func (a *App) wire(ctx context.Context) error {
 	}
 	a.commands = commands.New(a.commandDeps())
 	a.delivery, err = delivery.New(ctx, delivery.Deps{
-		DB: a.db, Clock: a.opts.Clock, Log: a.log, Metrics: counters{a.metrics}, Unknown: a.uncertain, Moved: a.moved,
+		DB: a.db, Clock: a.opts.Clock, Log: a.log, Metrics: counters{a.metrics, &a.roster}, Unknown: a.uncertain, Moved: a.moved,
 		Broken: a.broken, RateLimited: a.metrics.RateLimited, Speak: a.speak,
 		FirstVisible: func(_ string, after time.Duration) { a.metrics.FirstText(after) },
 	})
@@ -188,6 +195,9 @@ func (a *App) wire(ctx context.Context) error {
 	if a.joined, err = a.openJoined(ctx); err != nil {
 		return err
 	}
+	if a.offers, err = a.openOffers(ctx); err != nil {
+		return err
+	}
 	if err := a.openChannels(ctx, cfg); err != nil {
 		return err
 	}
@@ -196,8 +206,9 @@ func (a *App) wire(ctx context.Context) error {
 
 // openDoors binds the control socket and the HTTP listener.
 func (a *App) openDoors(cfg *config.Config) error {
+	rpc := a.rpc()
 	if !a.opts.NoControl {
-		if err := a.openControl(); err != nil {
+		if err := a.openControl(rpc); err != nil {
 			return err
 		}
 	}
@@ -213,12 +224,12 @@ func (a *App) openDoors(cfg *config.Config) error {
 		return err
 	}
 	a.gateway.Handle("/api/", gateway.Owner, a.web.Handler())
-	a.gateway.Handle("POST /rpc", gateway.Owner, a.rpc())
+	a.gateway.Handle("POST /rpc", gateway.Owner, rpc)
 	a.mountWebhooks()
 	return nil
 }
 
-func (a *App) openControl() error {
+func (a *App) openControl(rpc *gateway.RPC) error {
 	var err error
 	a.control, err = gateway.NewControl(filepath.Join(a.state, gateway.ControlSocket), gateway.ControlDeps{
 		Status: a, Reload: a.reload, Log: a.log,
@@ -227,8 +238,9 @@ func (a *App) openControl() error {
 		return err
 	}
 	a.channelRoutes(a.control)
+	a.pageRoutes(a.control)
 	a.unaskedRoutes(a.control)
-	a.control.Handle("POST "+gateway.RPCRoute, a.rpc())
+	a.control.Handle("POST "+gateway.RPCRoute, rpc)
 	a.control.Handle(console.Route, console.Handler(a.consoles...))
 	a.control.Handle(console.Route+"/", console.Handler(a.consoles...))
 	return nil

@@ -165,8 +165,10 @@ func (j *job) vote(ctx context.Context, b ballot) {
 	case known && !may:
 		text = textNotYours
 	case known:
-		q.answer <- b.yes
-		close(q.closed)
+		defer func() { // after the reply, so that it does not stand below what the turn then says
+			q.answer <- b.yes
+			close(q.closed)
+		}()
 		text = textMay
 		if !b.yes {
 			text = textMayNot

@@ -120,3 +120,47 @@ func TestOrdersNameStrangers(t *testing.T) {
 		t.Errorf("%d: %s", code, printed)
 	}
 }
+
+// Every rest of a profile is told, with all the models it is for.
+func TestAuthStatusNamesEveryRest(t *testing.T) {
+	now := time.Now()
+	window := func(r words.Reason, until time.Duration, detail words.Detail) policy.Window {
+		return policy.Window{Since: now, Until: now.Add(until), Reason: r, Detail: detail}
+	}
+	stated := policy.Row{Cooldown: window(words.ReasonRateLimit, time.Hour, "")}
+	views := profileViews(policy.Snapshot{
+		Profiles: []policy.Profile{{ID: "anthropic:home", Kind: words.KindAPIKey, HasSecret: true}},
+		Health: policy.Health{
+			{Profile: "anthropic:home", Model: "opus"}:  stated,
+			{Profile: "anthropic:home", Model: "haiku"}: stated,
+			{Profile: "anthropic:home", Model: "mini"}:  {Cooldown: window(words.ReasonTimeout, time.Minute, words.DetailServerError)},
+			{Profile: "anthropic:home"}:                 {Disabled: window(words.ReasonBilling, 5*time.Hour, "")},
+		},
+	}, now)
+	want := "disabled (billing) until " + shownUntil(now.Add(5*time.Hour)) + "; cooling (rate_limit) until " + shownUntil(now.Add(time.Hour)) +
+		" for haiku, opus; cooling (timeout: server_error) until " + shownUntil(now.Add(time.Minute)) + " for mini"
+	if len(views) != 1 || views[0].State != want {
+		t.Errorf("%+v\nwant %s", views, want)
+	}
+}
+
+// A credential of a provider that does not exist is a slip, and told where it is made and by the doctor.
+func TestASlipInAProviderIsTold(t *testing.T) {
+	d := newDesk(t, "agents: {defaults: {model: {primary: openai/gpt-5.5}}}")
+	code, printed := d.do("sk-1\n", func(ctx context.Context, o Options, std Std) int {
+		return AuthAdd(ctx, o, std, NewCredential{Profile: "antropic:default", Type: "api_key"})
+	})
+	if code != ExitOK || !strings.Contains(printed, `there is no provider "antropic", so nothing uses it (did you mean "anthropic"?)`) || strings.Contains(printed, "uses it from now on") {
+		t.Errorf("%d: %s", code, printed)
+	}
+	if _, printed = d.do("", func(ctx context.Context, o Options, std Std) int {
+		return Doctor(ctx, o, std, DoctorOptions{})
+	}); !strings.Contains(printed, `antropic:default is used by nothing: there is no provider "antropic"`) {
+		t.Error(printed)
+	}
+	if code, printed = d.do("", func(ctx context.Context, o Options, std Std) int {
+		return Smoke(ctx, o, std, SmokeOptions{})
+	}); code != ExitFailed || printed != "bot: no chat platform is configured; docs/telegram.md, docs/slack.md and docs/discord.md show how\n" {
+		t.Errorf("%d: %s", code, printed)
+	}
+}

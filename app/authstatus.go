@@ -124,24 +124,48 @@ func (r statusReport) print(std Std, so StatusOptions) error {
 }
 
 // unusable lists the models of an agent that nothing could serve now.
-func (s *snapshot) unusable(agent string, health policy.Snapshot, now time.Time) []string {
-	var list []string
+func (s *snapshot) unusable(agent string, health policy.Snapshot, now time.Time) (list []string) {
+	for _, ref := range s.chain(agent) {
+		text := s.lacks(ref, health, now)
+		if text == "" {
+			if w, blocked := health.Health.Block(s.profiles(health, ref, now)[0], ref.Model, now); blocked {
+				text = fmt.Sprintf("%s rests (%s) until %s", ref, restReason(w), shownUntil(w.Until))
+			}
+		}
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// unserved lists the models of an agent for which there is no credential at all.
+func (s *snapshot) unserved(agent string, health policy.Snapshot, now time.Time) (list []string) {
+	for _, ref := range s.chain(agent) {
+		if text := s.lacks(ref, health, now); text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// lacks says why a model has no credential, and what helps; "" = it has one.
+func (s *snapshot) lacks(ref llm.ModelRef, health policy.Snapshot, now time.Time) string {
+	switch {
+	case s.pool(health, ref.Provider).Closed():
+		return fmt.Sprintf("%s may use no credential: the order of %s is empty", ref, ref.Provider)
+	case len(s.profiles(health, ref, now)) == 0:
+		return fmt.Sprintf("%s has no credential: bot auth add %s:default", ref, ref.Provider)
+	}
+	return ""
+}
+
+// chain is who an agent may ask, in order.
+func (s *snapshot) chain(agent string) (list []llm.ModelRef) {
 	m := s.cfg.Agent(agent).Models
 	for _, ref := range append([]llm.ModelRef{m.Primary}, m.Fallbacks...) {
-		if ref.IsZero() {
-			continue
-		}
-		if s.pool(health, ref.Provider).Closed() {
-			list = append(list, fmt.Sprintf("%s may use no credential: the order of %s is empty", ref, ref.Provider))
-			continue
-		}
-		ids := s.profiles(health, ref, now)
-		if len(ids) == 0 {
-			list = append(list, fmt.Sprintf("%s has no credential: bot auth add %s:default", ref, ref.Provider))
-			continue
-		}
-		if w, blocked := health.Health.Block(ids[0], ref.Model, now); blocked {
-			list = append(list, fmt.Sprintf("%s rests (%s) until %s", ref, w.Reason, w.Until.Local().Format(time.DateTime)))
+		if !ref.IsZero() {
+			list = append(list, ref)
 		}
 	}
 	return list
@@ -213,15 +237,14 @@ func refusedProbe(model string, err error) probeView {
 // profileView is a profile in the documented shape of `bot auth status --json`; times are epoch
 // milliseconds, 0 = none.
 type profileView struct {
-	ID        llm.ProfileID        `json:"id"`
-	Provider  string               `json:"provider"`
-	Type      llm.CredentialKind   `json:"type"`
-	Expires   int64                `json:"expires,omitempty"`
-	State     string               `json:"state"`
-	Usage     usageView            `json:"usageStats"`
-	PerModel  map[string]usageView `json:"models,omitempty"`
-	Probe     *probeView           `json:"probe,omitempty"`
-	soonestAt time.Time
+	ID       llm.ProfileID        `json:"id"`
+	Provider string               `json:"provider"`
+	Type     llm.CredentialKind   `json:"type"`
+	Expires  int64                `json:"expires,omitempty"`
+	State    string               `json:"state"`
+	Usage    usageView            `json:"usageStats"`
+	PerModel map[string]usageView `json:"models,omitempty"`
+	Probe    *probeView           `json:"probe,omitempty"`
 }
 
 type usageView struct {
@@ -240,6 +263,7 @@ type usageView struct {
 func profileViews(snap policy.Snapshot, now time.Time) []profileView {
 	var list []profileView
 	for _, p := range append(slices.Clone(snap.Profiles), unstored(snap)...) {
+		var rests []restView
 		v := profileView{ID: p.ID, Provider: p.ID.Provider(), Type: p.Kind, Expires: unixMilli(p.Expires), State: stateOf(p, now)}
 		for _, k := range slices.SortedFunc(maps.Keys(snap.Health), func(a, b policy.Key) int { return strings.Compare(a.Model, b.Model) }) {
 			row := snap.Health[k]
@@ -255,7 +279,10 @@ func profileViews(snap policy.Snapshot, now time.Time) []profileView {
 				}
 				v.PerModel[k.Model] = u
 			}
-			v.note(k.Model, row, now)
+			rests = note(rests, k.Model, row, now)
+		}
+		if len(rests) > 0 {
+			v.State = restText(rests)
 		}
 		v.mergeModelWindow(now)
 		list = append(list, v)
@@ -294,18 +321,56 @@ func stateOf(p policy.Profile, now time.Time) string {
 	return "ok"
 }
 
-// note keeps the window that blocks longest as the profile's state.
-func (v *profileView) note(model string, row policy.Row, now time.Time) {
-	for what, w := range map[string]policy.Window{"cooling": row.Cooldown, "disabled": row.Disabled} {
-		if !w.Active(now) || !w.Until.After(v.soonestAt) {
-			continue
+// restView is a rest of a profile, with the models it is for.
+type restView struct {
+	what   string
+	until  time.Time
+	models []string // none = all
+}
+
+// note adds the active windows of a row. Those that say the same of several models are one rest.
+func note(rests []restView, model string, row policy.Row, now time.Time) []restView {
+	add := func(what string, w policy.Window) {
+		if !w.Active(now) {
+			return
 		}
-		v.soonestAt = w.Until
-		v.State = fmt.Sprintf("%s (%s) until %s", what, w.Reason, w.Until.Local().Format("2006-01-02 15:04:05"))
+		r := restView{what: fmt.Sprintf("%s (%s)", what, restReason(w)), until: w.Until}
 		if model != "" {
-			v.State += " for " + model
+			r.models = []string{model}
+		}
+		for i, x := range rests {
+			if x.what == r.what && shownUntil(x.until) == shownUntil(r.until) && len(x.models) > 0 && model != "" {
+				rests[i].models = append(rests[i].models, model)
+				return
+			}
+		}
+		rests = append(rests, r)
+	}
+	add("disabled", row.Disabled)
+	add("cooling", row.Cooldown)
+	return rests
+}
+
+// restReason is why a window is there: not every timeout was a matter of time.
+func restReason(w policy.Window) string {
+	if w.Detail == llm.DetailServerError || w.Detail == llm.DetailNetwork {
+		return string(w.Reason) + ": " + string(w.Detail)
+	}
+	return string(w.Reason)
+}
+
+func shownUntil(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// restText is what a person reads of the rests of a profile.
+func restText(rests []restView) string {
+	parts := make([]string, len(rests))
+	for i, r := range rests {
+		parts[i] = fmt.Sprintf("%s until %s", r.what, shownUntil(r.until))
+		if len(r.models) > 0 {
+			parts[i] += " for " + strings.Join(r.models, ", ")
 		}
 	}
+	return strings.Join(parts, "; ")
 }
 
 // mergeModelWindow shows the model's window as the profile's where it has none of its own: the view

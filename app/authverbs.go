@@ -78,6 +78,11 @@ func AuthAdd(ctx context.Context, o Options, std Std, n NewCredential) int {
 		if err := s.Put(ctx, p); err != nil {
 			return err
 		}
+		if known, hint := k.cfg.KnownProvider(id.Provider()); !known {
+			fmt.Fprintf(std.Out, "Stored %s (%s).\n", p.ID, n.Type)
+			fmt.Fprintf(std.Err, "bot: there is no provider %q, so nothing uses it (%s). To take it back: bot auth remove %s\n", id.Provider(), hint, p.ID)
+			return nil
+		}
 		fmt.Fprintf(std.Out, "Stored %s (%s). %s\n", p.ID, n.Type, k.announce(ctx, o))
 		return nil
 	})

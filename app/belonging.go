@@ -12,10 +12,16 @@ import (
 // whose settings that session inherits ("" = none).
 type belonging struct{ agent, key, parent string }
 
-// belongs finds out where a message belongs (spec/chat.md §1.1, §1.2). It is pure. Without a sender,
-// roles and space it is that of the place in general.
-func belongs(cfg *config.Config, m chat.Inbound) belonging {
-	agent := cfg.Route(m)
+// belongs finds out where a message belongs; see the function.
+func (a *App) belongs(m chat.Inbound) belonging {
+	return belongs(a.cfg(), m, a.inbound.Former(m.Address)...)
+}
+
+// belongs finds out where a message belongs (spec/chat.md §1.1, §1.2); former are the ids that its
+// conversation had before. It is pure. Without a sender, roles and space it is that of the place in
+// general.
+func belongs(cfg *config.Config, m chat.Inbound, former ...string) belonging {
+	agent := cfg.Route(m, former...)
 	at := personal(cfg.Session, m)
 	return belonging{agent, session.Key(agent, at, cfg.Session), session.ParentKey(agent, at, cfg.Session)}
 }

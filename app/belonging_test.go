@@ -52,11 +52,11 @@ func TestActivationLetsNobodyIn(t *testing.T) {
 		"server with other channels": {GroupAllowFrom: everybody, Spaces: map[string]inbound.Space{"s": {Groups: map[string]inbound.Group{"d": {}}}}},
 	} {
 		after := activated(x, groupOf(commands.Call{To: message("s", "c", "1").Address, In: message("s", "c", "1")}), false)
-		old, err := x.Compile(nil)
+		old, err := x.Compile()
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules, err := after.Compile(nil)
+		rules, err := after.Compile()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"understudy/channels"
+	"understudy/commands"
 	"understudy/gateway"
 )
 
@@ -22,6 +23,9 @@ type AccountReport struct {
 	LastError  string             `json:"lastError,omitempty"`
 	Events     int64              `json:"events"`     // received since the start
 	Reconnects int64              `json:"reconnects"` // since the start
+	Sent       int64              `json:"sent"`       // since the start: answers, notices and the like
+	Failed     int64              `json:"failed"`     // given up, or it is not known whether they arrived
+	LastLook   *channels.Look     `json:"lastLook,omitempty"`
 	Findings   []channels.Finding `json:"findings,omitempty"`
 	ProbeError string             `json:"probeError,omitempty"`
 }
@@ -38,7 +42,12 @@ func (a *App) reports() []AccountReport {
 		}
 		r := AccountReport{
 			Channel: x.key.Channel, Account: accountID(x.key.Name), State: string(channels.Connecting),
-			Events: x.received.Load(), Reconnects: x.reconnects.Load(),
+			Events: x.received.Load(), Reconnects: x.reconnects.Load(), Sent: x.sent.Load(), Failed: x.failed.Load(),
+		}
+		if l, ok := x.adapter.(channels.Looker); ok {
+			if look, done := l.LastLook(); done {
+				r.LastLook = &look
+			}
 		}
 		if s, ok := a.states.get(x.key); ok {
 			r.State, r.Detail, r.Since = string(s.State), s.Detail, s.Since
@@ -74,14 +83,14 @@ func (a *App) probed(ctx context.Context) []AccountReport {
 		if !ok {
 			continue
 		}
-		wg.Go(func() { list[i].Findings, list[i].ProbeError = probe(ctx, x.adapter) })
+		wg.Go(func() { list[i].Findings, list[i].ProbeError = probe(ctx, x.adapter, a.commands) })
 	}
 	wg.Wait()
 	return list
 }
 
-// probe asks one platform.
-func probe(ctx context.Context, x channels.Adapter) ([]channels.Finding, string) {
+// probe asks one platform, also whether it shows these commands.
+func probe(ctx context.Context, x channels.Adapter, known *commands.Registry) ([]channels.Finding, string) {
 	p, ok := x.(channels.Prober)
 	if !ok {
 		return nil, ""
@@ -89,6 +98,12 @@ func probe(ctx context.Context, x channels.Adapter) ([]channels.Finding, string)
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	found, err := p.Probe(ctx)
+	refused := len(found) == 1 && found[0].Fix != "" // the token: nothing more is to be learnt
+	if c, ok := x.(channels.CommandProber); ok && err == nil && !refused {
+		var more []channels.Finding
+		more, err = c.ProbeCommands(ctx, menu(known.Specs()))
+		found = append(found, more...)
+	}
 	if err != nil {
 		return found, err.Error()
 	}

@@ -15,6 +15,7 @@ import (
 	"understudy/config"
 	"understudy/delivery"
 	"understudy/inbound"
+	"understudy/reply"
 )
 
 // channelNames lists the channels for metrics.
@@ -100,8 +101,9 @@ func debounce(m config.InboundMessages) inbound.Debounce {
 // largestFile bounds a file of a channel that says nothing about it, in bytes.
 const largestFile = 20 << 20
 
-// fetch downloads an attachment of an authorised message through the adapter it came from.
-func (a *App) fetch(ctx context.Context, in *chat.Inbound, file chat.Attachment) ([]byte, error) {
+// fetch downloads an attachment of an authorised message, of at most so many bytes, through the adapter it
+// came from.
+func (a *App) fetch(ctx context.Context, in *chat.Inbound, file chat.Attachment, most int64) ([]byte, error) {
 	x, ok := a.roster.of(in.Address)
 	if !ok {
 		return nil, errors.New("the channel is gone")
@@ -114,5 +116,9 @@ func (a *App) fetch(ctx context.Context, in *chat.Inbound, file chat.Attachment)
 	if p := x.plan.Load(); p != nil && p.fileLimit > 0 {
 		limit = p.fileLimit
 	}
-	return f.Fetch(ctx, file, limit)
+	data, err := f.Fetch(ctx, file, min(limit, most))
+	if errors.Is(err, channels.ErrTooLarge) {
+		err = errors.Join(reply.ErrFileTooLarge, err)
+	}
+	return data, err
 }

@@ -58,15 +58,18 @@ func printReports(w io.Writer, list []AccountReport, now time.Time) error {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "CHANNEL\tACCOUNT\tSTATE\tFOR\tLAST EVENT\tEVENTS\tRECONNECTS\tLAST ERROR")
+	fmt.Fprintln(t, "CHANNEL\tACCOUNT\tSTATE\tFOR\tLAST EVENT\tEVENTS\tSENT\tFAILED\tRECONNECTS\tLAST ERROR")
 	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n",
-			r.Channel, r.Account, r.State, span(now, r.Since), ago(now, r.LastEvent), r.Events, r.Reconnects, printable(cmp.Or(r.Detail, r.LastError)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n",
+			r.Channel, r.Account, r.State, span(now, r.Since), ago(now, r.LastEvent), r.Events, r.Sent, r.Failed, r.Reconnects, printable(cmp.Or(r.Detail, r.LastError)))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, r := range list {
+		if l := r.LastLook; l != nil && l.Left > 0 {
+			fmt.Fprintf(w, "%s %s: %d conversations were not looked into after a gap (%s): %s\n", r.Channel, r.Account, l.Left, ago(now, l.At), printable(l.Why))
+		}
 		for _, f := range r.Findings {
 			fmt.Fprintf(w, "%s %s: %s\n", r.Channel, r.Account, printable(f.What))
 			if f.Fix != "" {

@@ -74,7 +74,7 @@ func TestVerbsOfChannels(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &list); err != nil || exit != app.ExitOK || len(list) != 2 {
 		t.Fatalf("status: exit %d, %v, %s", exit, err, text)
 	}
-	if r := list[0]; r.Account != "default" || r.State != "connected" || r.Events == 0 || r.LastEvent.IsZero() || len(r.Findings) == 0 {
+	if r := list[0]; r.Account != "default" || r.State != "connected" || r.Events == 0 || r.Sent == 0 || r.Failed != 0 || r.LastEvent.IsZero() || len(r.Findings) == 0 {
 		t.Errorf("status: %+v", r)
 	}
 	if r := list[1]; r.Account != "spare" || r.State != "unavailable" || !strings.Contains(r.Detail, "NOWHERE") {

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy/authstore"
+	"understudy/channels"
 	"understudy/chat"
 	"understudy/commands"
 	"understudy/config"
 	"understudy/failover/policy"
 	"understudy/llm"
-	"understudy/mcp"
 	"understudy/provider/sim"
 	"understudy/reply"
 	"understudy/session"
@@ -22,7 +23,7 @@ import (
 // commandDeps says what the commands work with.
 func (a *App) commandDeps() commands.Deps {
 	d := commands.Deps{
-		Sessions: a.sessions, Lanes: a.lanes, Switched: a.failover.Switched, Models: selectable{a}, Health: a.health,
+		Sessions: a.sessions, Lanes: a.lanes, Switched: a.failover.Switched, Models: selectable{a}, Health: a.health, Underway: a.underway,
 		Compact: func(ctx context.Context, c commands.Call, focus string) (before, after int, err error) {
 			return a.reply.Compact(ctx, reply.Request{Agent: c.Agent, Key: c.Key, Parent: c.Parent, To: c.To}, focus)
 		},
@@ -33,8 +34,8 @@ func (a *App) commandDeps() commands.Deps {
 		Problems:   a.problems,
 		Authorised: func(c commands.Call) bool { return a.mayCommand(c.In) },
 		Queue:      func() session.QueueConfig { return a.cfg().Queue },
-		Steerable: func(agent string) bool {
-			return len(a.toolsFor(agent, chat.Address{Kind: chat.Direct}, reply.Message)) > 0
+		Steerable: func(agent string, ref llm.ModelRef) bool {
+			return a.current.Load().registry.Model(ref).Tools && len(a.toolsFor(agent, chat.Address{Kind: chat.Direct})) > 0
 		},
 		Context: a.context, Aside: a.aside, Steer: a.steer, Restart: a.restart, Pair: a.pair, Activations: switchboard{a},
 		Speech: a.speech.control,
@@ -50,7 +51,11 @@ func (a *App) commandDeps() commands.Deps {
 				if s.Account != "" {
 					name += "/" + s.Account
 				}
-				list = append(list, commands.Channel{Name: name, State: string(s.State)})
+				x := commands.Channel{Name: name, State: string(s.State)}
+				if s.State != channels.Connected {
+					x.Since = s.Since
+				}
+				list = append(list, x)
 			}
 			return list
 		},
@@ -107,16 +112,17 @@ func (a *App) problems(ctx context.Context) []string {
 	if p := a.reloadProblem(); p != "" {
 		list = append(list, "The newest configuration is not in use: "+p)
 	}
+	if p := a.unwritable(ctx); p != "" {
+		list = append(list, strings.ToUpper(p[:1])+p[1:])
+	}
 	for agent, err := range a.auth.problems() {
 		list = append(list, storeProblem(agent, err))
 	}
 	for _, u := range a.cfg().Unavailable {
 		list = append(list, u.Problem.String())
 	}
-	for _, s := range a.mcp.Status() {
-		if s.State == mcp.Away {
-			list = append(list, fmt.Sprintf("The tool server %s is away: %s", s.Name, s.Problem))
-		}
+	for _, p := range a.toolProblems() {
+		list = append(list, p.Detail)
 	}
 	list = append(list, a.importProblems(ctx)...)
 	slices.Sort(list)
@@ -131,17 +137,6 @@ func storeProblem(agent string, err error) string {
 	return fmt.Sprintf("The credentials of agent %s cannot be read; I use the keys of the environment. %s", agent, foreignHint(err))
 }
 
-// tools are the built-in functions for models.
-func (a *App) tools() []reply.Tool {
-	t := a.commands.SessionStatus()
-	return []reply.Tool{{
-		Tool: llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema},
-		Run: func(ctx context.Context, c reply.Call) (string, error) {
-			return t.Run(ctx, c.Agent, c.Session, c.Input)
-		},
-	}}
-}
-
 // selectable answers what can be selected, from the configuration of the moment.
 type selectable struct{ a *App }
 
@@ -154,8 +149,9 @@ func (s selectable) Resolve(ctx context.Context, agent, text string) (commands.C
 	choice, err := snap.cfg.Resolve(text, config.Known{
 		Profile: func(id llm.ProfileID) bool { return s.ProfileExists(ctx, agent, id) },
 		Bare: func(id string) []llm.ModelRef {
-			return slices.DeleteFunc(snap.known(), func(r llm.ModelRef) bool { return r.Model != id })
+			return slices.DeleteFunc(s.Known(ctx, agent), func(r llm.ModelRef) bool { return r.Model != id })
 		},
+		Agent: agent,
 	})
 	switch {
 	case errors.Is(err, config.ErrWrongProvider):
@@ -182,11 +178,48 @@ func (s selectable) ProfileExists(ctx context.Context, agent string, id llm.Prof
 	return err == nil && slices.ContainsFunc(snap.Profiles, func(p policy.Profile) bool { return p.ID == id })
 }
 
+// Kind implements commands.Models.
+func (s selectable) Kind(id llm.ProfileID) llm.CredentialKind {
+	now := s.a.current.Load()
+	if p, _, ok := now.Virtual(id.Provider()); ok && p.ID == id {
+		return p.Kind
+	}
+	for _, c := range now.settings.Keys[id.Provider()] {
+		if c.Profile == id {
+			return c.Kind
+		}
+	}
+	return ""
+}
+
 // Allowed implements commands.Models.
 func (s selectable) Allowed(ref llm.ModelRef) bool { return s.a.cfg().Allowed(ref) }
 
 // Known implements commands.Models.
-func (s selectable) Known() []llm.ModelRef { return s.a.current.Load().known() }
+func (s selectable) Known(ctx context.Context, agent string) []llm.ModelRef {
+	snap := s.a.current.Load()
+	return snap.selectable(s.credentials(ctx, snap.cfg.Agent(agent).ID), s.a.opts.Clock.Now())
+}
+
+// Provider implements commands.Models.
+func (s selectable) Provider(id string) bool {
+	snap := s.a.current.Load()
+	var stores []policy.Snapshot
+	for _, agent := range snap.cfg.AgentIDs() {
+		stores = append(stores, s.credentials(context.Background(), agent))
+	}
+	return snap.reachable(id, stores...)
+}
+
+// credentials are the stored ones of an agent. A store that cannot be read has none: that it cannot is
+// told elsewhere.
+func (s selectable) credentials(ctx context.Context, agent string) policy.Snapshot {
+	health, err := s.a.health(ctx, agent)
+	if err != nil {
+		return policy.Snapshot{}
+	}
+	return health
+}
 
 // Alias implements commands.Models.
 func (s selectable) Alias(ref llm.ModelRef) string { return s.a.cfg().Alias(ref) }
@@ -198,10 +231,5 @@ func (s selectable) Info(ref llm.ModelRef) commands.Info {
 
 // Profiles implements commands.Models.
 func (s selectable) Profiles(ctx context.Context, agent string, ref llm.ModelRef) []llm.ProfileID {
-	snap := s.a.current.Load()
-	health, err := s.a.health(ctx, agent)
-	if err != nil {
-		health = policy.Snapshot{}
-	}
-	return snap.profiles(health, ref, s.a.opts.Clock.Now())
+	return s.a.current.Load().profiles(s.credentials(ctx, agent), ref, s.a.opts.Clock.Now())
 }

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,8 +22,11 @@ const (
 	opsGroup       = -2001
 )
 
-// workshop is a tool server with one tool, which counts how often it ran.
-type workshop struct{ ran atomic.Int64 }
+// workshop is a tool server that counts how often its tools ran.
+type workshop struct {
+	ran  atomic.Int64
+	more int // tools beside those that do something
+}
 
 // RoundTrip implements http.RoundTripper with as much of the protocol as a client needs.
 func (w *workshop) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -40,6 +44,7 @@ func (w *workshop) RoundTrip(r *http.Request) (*http.Response, error) {
 		Method string          `json:"method"`
 		Params struct {
 			Version string `json:"protocolVersion"`
+			Name    string `json:"name"`
 		} `json:"params"`
 	}
 	if err := json.Unmarshal(body, &call); err != nil {
@@ -50,10 +55,17 @@ func (w *workshop) RoundTrip(r *http.Request) (*http.Response, error) {
 	case "initialize":
 		result = fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"workshop","version":"1"}}`, call.Params.Version)
 	case "tools/list":
-		result = `{"tools":[{"name":"paint","description":"paints","inputSchema":{"type":"object","properties":{"what":{"type":"string"}}}}]}`
+		result = `{"tools":[{"name":"paint","description":"paints","inputSchema":{"type":"object","properties":{"what":{"type":"string"}}}},{"name":"draw","description":"draws","inputSchema":{"type":"object"}}`
+		for i := range w.more {
+			result += fmt.Sprintf(`,{"name":"tool%d","inputSchema":{"type":"object"}}`, i)
+		}
+		result += `]}`
 	case "tools/call":
 		w.ran.Add(1)
 		result = `{"content":[{"type":"text","text":"painted"}]}`
+		if call.Params.Name == "draw" {
+			result = fmt.Sprintf(`{"content":[{"type":"text","text":"drawn"},{"type":"image","mimeType":"image/png","data":%q}]}`, base64.StdEncoding.EncodeToString([]byte(drawing)))
+		}
 	case "ping":
 		result = `{}`
 	}
@@ -69,6 +81,9 @@ func (w *workshop) RoundTrip(r *http.Request) (*http.Response, error) {
 	fmt.Fprintf(rec, `{"jsonrpc":"2.0","id":%s,"result":%s}`, call.ID, result)
 	return rec.Result(), nil
 }
+
+// drawing is what the workshop draws.
+const drawing = "\x89PNG\r\n\x1a\n of a chart"
 
 // painters is an office with a model that can be told to use the workshop, where Alice is the owner and
 // Bob may ask in the group only.

@@ -162,6 +162,29 @@ func TestEverythingThatMakesATaskTellsTheNextThreeTimes(t *testing.T) {
 	})
 }
 
+func TestAnotherTimeZoneReachesTasksWithoutARestart(t *testing.T) {
+	ticking(t, still, func(w *clockwork) { // at midnight UTC
+		id := w.add(`"every day at 3:00" Report`)
+		moved := strings.Replace(still, "defaults: {", "defaults: {userTimezone: Asia/Kolkata, ", 1) // half past five
+		w.Configure(moved)
+		w.pass(time.Minute)
+		if r := w.runs(id); len(r) != 1 || r[0].Status != "ok" {
+			t.Errorf("three o'clock was left out: %+v\n%s", r, w.Log())
+		}
+		if said := w.says("/cron show " + id); len(said) != 1 || !strings.Contains(said[0], "03:00 Asia/Kolkata") {
+			t.Errorf("%q", said)
+		}
+		w.Configure(moved + "cron: {timezone: Europe/Lisbon}\n") // the hours of UTC: it comes a second time
+		w.pass(time.Minute)
+		if said := w.says("/cron show " + id); len(said) != 1 || !strings.Contains(said[0], "Next: Sun 2 Jan 03:00") {
+			t.Errorf("%q", said)
+		}
+		if log := w.Log(); strings.Contains(log, "config_needs_restart") {
+			t.Error(log)
+		}
+	})
+}
+
 func TestATasksModelUsesTheConfiguredChainAndStaysItsOwn(t *testing.T) {
 	ticking(t, still, func(w *clockwork) {
 		w.Models.Fault(emullm.Fault{Match: emullm.Match{Model: "g1"}, Status: 429})
@@ -174,6 +197,9 @@ func TestATasksModelUsesTheConfiguredChainAndStaysItsOwn(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		if said := w.says("/cron list"); len(said) != 1 {
+			t.Errorf("%q", said)
+		}
+		if said := w.says("/failover"); len(said) != 1 || !strings.Contains(said[0], "⏰ Report: answered by beta/b1, which stood in, ") {
 			t.Errorf("%q", said)
 		}
 		if said := w.says("/cron show " + id); len(said) != 1 || !strings.Contains(said[0], "beta/b1, which stood in") {

@@ -49,11 +49,11 @@ func (n announcer) Announce(ctx context.Context, x cron.Announcement) (cron.Arri
 	if err != nil {
 		return 0, nil, err
 	}
-	o := chat.Outbound{To: to, Class: chat.Cron, Markdown: x.Text, TurnID: x.Key}
+	o := chat.Outbound{To: to, Class: chat.Cron, Markdown: x.Text, Media: x.Media, TurnID: x.Key}
 	if x.Alert {
 		o.Class = chat.Command
 	}
-	switch err := a.sayUnasked(ctx, o); {
+	switch err := a.sayUnasked(ctx, a.agentOfJob(ctx, x.Job), o); {
 	case errors.Is(err, delivery.ErrEmpty):
 		return cron.Arrived, nil, nil
 	case errors.Is(err, delivery.ErrNoChannel):
@@ -65,18 +65,29 @@ func (n announcer) Announce(ctx context.Context, x cron.Announcement) (cron.Arri
 	return a.arrival(ctx, x.Key)
 }
 
-// sayUnasked puts something into the outbox that nobody asked for. It is spoken like an answer, if
+// agentOfJob is the agent of a task; the default one where the task is gone.
+func (a *App) agentOfJob(ctx context.Context, id string) string {
+	if job, err := a.jobs.Get(ctx, id); err == nil {
+		return job.Agent
+	}
+	return a.cfg().DefaultAgent()
+}
+
+// sayUnasked puts something into the outbox that an agent says unasked. It is spoken like an answer, if
 // answers are spoken there.
-func (a *App) sayUnasked(ctx context.Context, o chat.Outbound) error {
-	if o.Class.Speakable() {
-		agent := a.cfg().DefaultAgent()
+func (a *App) sayUnasked(ctx context.Context, agent string, o chat.Outbound) error {
+	if o.Class.Speakable() && strings.TrimSpace(o.Markdown) != "" {
 		s, err := a.sessions.Get(ctx, session.Key(agent, o.To, a.cfg().Session))
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return err
 		}
-		o.Markdown, o.Speech = a.planSpeech(reply.SpeechRequest{Session: s, Agent: agent, To: o.To, Class: o.Class, Text: o.Markdown})
+		p := a.planSpeech(reply.SpeechRequest{Session: s, Agent: agent, To: o.To, Class: o.Class, Text: o.Markdown})
+		o.Markdown, o.Speech = p.Visible, p.Speech
 		if strings.TrimSpace(o.Markdown) == "" && o.Speech != nil {
 			o.Markdown = o.Speech.Text
+		}
+		if p.AsVoice {
+			o.Media = chat.AsVoice(o.Media)
 		}
 	}
 	return a.delivery.Send(ctx, o)
@@ -107,7 +118,7 @@ func (a *App) arrival(ctx context.Context, key string) (cron.Arrival, []string, 
 
 // postResult posts a result to a webhook.
 func (a *App) postResult(ctx context.Context, x cron.Announcement) (cron.Arrival, []string, error) {
-	err := a.webhooks.Post(ctx, x.To.Conversation, a.cfg().Cron.WebhookToken, webhook.Message{Run: x.Run, Job: x.Job, Text: x.Text, At: a.opts.Clock.Now()})
+	err := a.webhooks.Post(ctx, x.To.Conversation, a.cfg().Cron.WebhookToken, webhook.Message{Run: x.Run, Job: x.Job, Text: withoutDirectives(x.Text), At: a.opts.Clock.Now()})
 	var no *webhook.Refusal
 	switch {
 	case err == nil:

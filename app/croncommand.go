@@ -163,6 +163,7 @@ func (d cronDesk) job(c cron.Card) commands.Job {
 		Failures: st.ConsecutiveErrors, OffBecause: st.DisabledReason,
 	}
 	if st.LastFallback {
+		j.StandIn = st.LastModel
 		note := "answered by " + st.LastModel.String() + ", which stood in"
 		if j.LastError != "" {
 			note = j.LastError + "; " + note

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
+	"understudy/chat"
 	"understudy/commands"
 	"understudy/cron"
 )
@@ -23,12 +25,8 @@ const mostWhen = 8
 
 // Remind implements commands.Reminders. What says when stands at the beginning or the end.
 func (d reminders) Remind(ctx context.Context, c commands.Call, text string) (commands.Job, error) {
-	mine, err := d.mine(ctx, c)
-	if err != nil {
+	if err := d.room(ctx, c); err != nil {
 		return commands.Job{}, err
-	}
-	if len(mine) >= mostInPlace {
-		return commands.Job{}, &commands.Refusal{Text: "You have too many reminders here; /remind list shows them, /remind cancel <id> takes one back."}
 	}
 	words := strings.Fields(text)
 	if len(words) > 0 && strings.EqualFold(words[0], "me") {
@@ -36,10 +34,7 @@ func (d reminders) Remind(ctx context.Context, c commands.Call, text string) (co
 	}
 	var first error // what is wrong with the likeliest reading
 	for _, r := range readings(words) {
-		card, err := d.a.cron.Add(ctx, cron.Draft{
-			Tag: tagReminder, Name: short(r.what), Agent: c.Agent, CreatedBy: creator(c.To, c.In.Sender), Kind: cron.Saying, Schedule: r.when,
-			Exact: true, Origin: c.To, Session: c.Key, Message: textReminder + r.what,
-		})
+		card, err := d.a.cron.Add(ctx, draft(c, r))
 		if err == nil {
 			return d.job(card), nil
 		}
@@ -55,6 +50,49 @@ func (d reminders) Remind(ctx context.Context, c commands.Call, text string) (co
 		return commands.Job{}, &commands.Refusal{Text: "Say when and of what, for example `/remind 20m stretch` or `/remind tomorrow 9:00 call Anna`."}
 	}
 	return commands.Job{}, &commands.Refusal{Text: "I do not understand when. Write for example `/remind 20m stretch`, `/remind tomorrow 9:00 call Anna` or `/remind every weekday at 9 look at the mail`."}
+}
+
+// room refuses a further reminder where somebody has too many.
+func (d reminders) room(ctx context.Context, c commands.Call) error {
+	mine, err := d.mine(ctx, c)
+	if err == nil && len(mine) >= mostInPlace {
+		err = &commands.Refusal{Text: "You have too many reminders here; /remind list shows them, /remind cancel <id> takes one back."}
+	}
+	return err
+}
+
+// draft is the task of a reminder.
+func draft(c commands.Call, r reading) cron.Draft {
+	return cron.Draft{
+		Tag: tagReminder, Name: short(r.what), Agent: c.Agent, CreatedBy: creator(c.To, c.In.Sender), Kind: cron.Saying, Schedule: r.when,
+		Exact: true, Origin: c.To, Session: c.Key, Message: textReminder + r.what,
+	}
+}
+
+// errLate tells that the time of an offer has passed.
+var errLate = errors.New("the time is over")
+
+// keep sets the reminder of an offer. The task is called like the token, so that doing it again after a
+// crash finds it.
+func (d reminders) keep(ctx context.Context, token string, o offer) (commands.Job, error) {
+	id := strings.ToLower(token)
+	switch there, err := d.a.jobs.Get(ctx, id); {
+	case err == nil:
+		return d.job(d.a.cron.Card(there)), nil
+	case !errors.Is(err, cron.ErrNotFound):
+		return commands.Job{}, err
+	}
+	if at, err := time.Parse(time.RFC3339, o.When); err == nil && !at.After(d.a.opts.Clock.Now()) {
+		return commands.Job{}, errLate
+	}
+	c := commands.Call{Agent: o.Agent, Key: o.Session, To: o.To, In: chat.Inbound{Address: o.To, Sender: chat.Sender{ID: o.For}}}
+	if err := d.room(ctx, c); err != nil {
+		return commands.Job{}, err
+	}
+	x := draft(c, reading{o.When, o.Text})
+	x.ID, x.Zone = id, o.Zone
+	card, err := d.a.cron.Add(ctx, x)
+	return d.job(card), refused(err)
 }
 
 // reading is one way to take a reminder apart.

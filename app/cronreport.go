@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy/cron"
@@ -38,6 +39,8 @@ type CronJob struct {
 	StoodIn    bool        `json:"lastStoodIn,omitempty"` // LastModel stood in for the one that was asked for
 	Failures   int         `json:"failures,omitempty"`
 	OffBecause string      `json:"offBecause,omitempty"`
+	OffSince   time.Time   `json:"offSince,omitzero"`
+	Alert      *CronAlert  `json:"alert,omitempty"` // where it is not as configured
 }
 
 // CronRun is one line of the run log.
@@ -148,7 +151,13 @@ func cronJob(c cron.Card) CronJob {
 		Kind: string(c.Payload.Kind), Message: c.Payload.Message, Model: c.Payload.Model, Fallbacks: c.Payload.Fallbacks, Session: string(c.Target),
 		Delivery: placeText(c.Delivery), Timeout: c.Payload.Timeout().String(), Running: st.Running(), LastRun: st.LastRunAt,
 		LastStatus: string(st.LastStatus), Completion: string(st.LastCompletion), LastError: st.LastError, StoodIn: st.LastFallback,
-		Failures: st.ConsecutiveErrors, OffBecause: st.DisabledReason,
+		Failures: st.ConsecutiveErrors, OffBecause: st.DisabledReason, OffSince: st.DisabledAt,
+	}
+	if x := c.FailureAlert; x.Off || x.After > 0 || x.Channel != "" {
+		j.Alert = &CronAlert{Off: x.Off, After: x.After}
+		if x.Channel != "" {
+			j.Alert.To = x.Channel + ":" + x.To
+		}
 	}
 	if !st.LastModel.IsZero() {
 		j.LastModel = st.LastModel.String()
@@ -202,6 +211,24 @@ type CronChange struct {
 	// Event makes a new one a text for the main session; Wake says when it is noticed.
 	Event bool   `json:"event,omitempty"`
 	Wake  string `json:"wake,omitempty"`
+	// Alert is when somebody is told of failures, all of it.
+	Alert *CronAlert `json:"alert,omitempty"`
+}
+
+// CronAlert says when somebody is told that a task fails. What is zero is as configured.
+type CronAlert struct {
+	Off   bool   `json:"off,omitempty"`
+	After int    `json:"after,omitempty"` // failures in a row
+	To    string `json:"to,omitempty"`    // a channel and a place on it, such as slack:channel:C0123
+}
+
+// rules is the same for the scheduler.
+func (x *CronAlert) rules() (a cron.Alert) {
+	if x != nil {
+		a.Off, a.After = x.Off, x.After
+		a.Channel, a.To, _ = strings.Cut(x.To, ":")
+	}
+	return a
 }
 
 // orZero is the value that was said, or none.
@@ -219,7 +246,7 @@ func (c CronChange) draft() cron.Draft {
 		Target: cron.Target(orZero(c.Session)), Message: orZero(c.Message), Model: orZero(c.Model), Thinking: orZero(c.Thinking), Fallbacks: c.Fallbacks,
 		TimeoutSeconds: orZero(c.Seconds), LightContext: orZero(c.Light), Quiet: c.Announce != nil && !*c.Announce,
 		Channel: c.Channel, To: c.To, Thread: c.Thread, Account: accountName(c.Account), Webhook: c.Webhook, BestEffort: orZero(c.BestEffort),
-		Keep: orZero(c.Keep), Wake: cron.Wake(c.Wake),
+		Keep: orZero(c.Keep), Wake: cron.Wake(c.Wake), FailureAlert: c.Alert.rules(),
 	}
 	if c.Event {
 		d.Kind = cron.SystemEvent
@@ -246,6 +273,10 @@ func (c CronChange) patch() cron.Patch {
 	}
 	if place := (cron.Place{Channel: c.Channel, To: c.To, Thread: c.Thread, Account: accountName(c.Account), Webhook: c.Webhook}); place != (cron.Place{}) {
 		p.Place = &place
+	}
+	if c.Alert != nil {
+		alert := c.Alert.rules()
+		p.FailureAlert = &alert
 	}
 	if c.Wake != "" {
 		wake := cron.Wake(c.Wake)

@@ -32,7 +32,7 @@ func (r runner) Run(ctx context.Context, t cron.Task) (cron.Result, error) {
 	case p.Kind == cron.Saying:
 		return cron.Result{Text: p.Message}, nil
 	case p.Kind == cron.SystemEvent:
-		err := a.pulse.Notice(ctx, t.Job.Agent, heartbeat.Event{ID: t.RunID, Text: p.Message, At: t.Scheduled}, t.Job.Wake != cron.WakeNextHeartbeat)
+		err := a.pulse.Notice(ctx, t.Job.Agent, heartbeat.Event{ID: t.RunID, Text: p.Message}, t.Job.Wake != cron.WakeNextHeartbeat)
 		return cron.Result{}, err
 	case t.Trigger != cron.ByHand && a.purse.BackgroundSpent(ctx):
 		return cron.Result{}, &cron.Skip{Reason: cron.ReasonBudget}
@@ -115,7 +115,7 @@ func (r runner) turn(ctx context.Context, t cron.Task) (cron.Result, error) {
 	res := cron.Result{Requested: sel.Ref}
 	q := reply.Request{
 		ID: t.RunID, Agent: job.Agent, Key: key, Kind: reply.Cron, To: to, Text: job.Payload.Message, Selection: &sel,
-		Timeout: job.Payload.Timeout(), Light: job.Payload.LightContext,
+		Timeout: job.Payload.Timeout(), Light: job.Payload.LightContext, Think: job.Payload.Thinking,
 	}
 	if job.Target == cron.Current || job.Target == cron.Main {
 		q.Tail = currentTail
@@ -123,11 +123,11 @@ func (r runner) turn(ctx context.Context, t cron.Task) (cron.Result, error) {
 	if !a.reachableModel(ctx, sel, agent.Models) {
 		return res, &cron.Skip{Reason: cron.ReasonUnreachable}
 	}
-	p, o, err := a.backstage.perform(ctx, q, job.Payload.Thinking, job.Delivery.To)
+	p, o, err := a.backstage.perform(ctx, q, job.Delivery.To)
 	if err != nil {
 		return res, err
 	}
-	a.countUnasked(o, "cron")
+	a.countUnasked(o, "cron", job.Delivery.To.Channel)
 	res.Model, res.Usage, res.Acted, res.Said = o.Model, o.Usage, o.Acted || p.sent.Load() > 0, p.spoke.Load()
 	res.FallbackUsed = !o.Model.IsZero() && o.Model != sel.Ref
 	if res.FallbackUsed {
@@ -139,7 +139,7 @@ func (r runner) turn(ctx context.Context, t cron.Task) (cron.Result, error) {
 	}
 	switch o.Status {
 	case reply.Answered:
-		res.Text = p.said.Markdown
+		res.Text, res.Media = p.said.Markdown, p.said.Media
 		return res, nil
 	case reply.Silent:
 		return res, nil

@@ -14,8 +14,11 @@ func newScheduler(cfg *config.Config, jobs *cron.Store, deps cron.Deps) (*cron.S
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	if deps.Home = cfg.Agent("").Timezone; cfg.Agents.Defaults.UserTimezone != "" {
-		deps.HomeNamed = true
-	}
+	deps.Home = home(cfg)
 	return cron.New(cfg.Cron, deps)
+}
+
+// home is where the people are who make tasks.
+func home(cfg *config.Config) cron.Home {
+	return cron.Home{Zone: cfg.Agent("").Timezone, Named: cfg.Agents.Defaults.UserTimezone != ""}
 }

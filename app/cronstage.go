@@ -7,7 +7,6 @@ import (
 
 	"understudy/chat"
 	"understudy/reply"
-	"understudy/session"
 )
 
 // backstage is where turns run that nobody asked for: what they come to is not said by them, but by
@@ -15,7 +14,6 @@ import (
 type backstage struct {
 	*reply.Runner
 	turns sync.Map // turn id → *performance
-	think sync.Map // session key → level of thinking, while a turn with one of its own runs there
 }
 
 // performance is one turn backstage.
@@ -33,21 +31,16 @@ func (a *App) openBackstage() *backstage {
 	b := &backstage{}
 	deps := a.replyDeps()
 	deps.Begin = func(_ chat.Address, _ *chat.Inbound, turn string) reply.Delivery { return b.wayOut(turn) }
-	deps.Sessions = unaskedMemory{a.sessions, b}
 	deps.Steer, deps.Approve, deps.Speak = nil, nil, nil
 	b.Runner = reply.New(deps)
 	return b
 }
 
 // perform runs a turn and returns what it came to beside its outcome.
-func (b *backstage) perform(ctx context.Context, q reply.Request, thinking string, to chat.Address) (*performance, reply.Outcome, error) {
+func (b *backstage) perform(ctx context.Context, q reply.Request, to chat.Address) (*performance, reply.Outcome, error) {
 	p := &performance{to: to}
 	b.turns.Store(q.ID, p)
 	defer b.turns.Delete(q.ID)
-	if thinking != "" {
-		b.think.Store(q.Key, thinking)
-		defer b.think.Delete(q.Key)
-	}
 	o, err := b.Run(ctx, q)
 	return p, o, err
 }
@@ -88,19 +81,3 @@ func (p *performance) Finish(_ context.Context, o chat.Outbound) error {
 
 // Cancel implements reply.Delivery.
 func (*performance) Cancel() {}
-
-// unaskedMemory is the session store with the level of thinking that a task has of its own. What turns
-// write is not changed by it.
-type unaskedMemory struct {
-	*session.Store
-	b *backstage
-}
-
-// Ensure implements reply.Sessions.
-func (m unaskedMemory) Ensure(ctx context.Context, seed session.Seed) (s session.Session, created bool, err error) {
-	s, created, err = m.Store.Ensure(ctx, seed)
-	if level, ok := m.b.think.Load(s.Key); ok {
-		s.Think = level.(string)
-	}
-	return s, created, err
-}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"understudy/chat"
@@ -16,67 +14,8 @@ import (
 	"understudy/reply"
 )
 
-// ownTools are the functions for models that reach beyond their answer: into the conversation that the
-// turn belongs to, and no other.
-func (a *App) ownTools(to chat.Address, kind reply.Kind) []reply.Tool {
-	var list []reply.Tool
-	if to.Conversation != "" {
-		list = append(list, a.sendTool())
-	}
-	if kind == reply.Message { // a task does not make tasks
-		list = append(list, a.cronTool())
-	}
-	return list
-}
-
-// Bounds of what a model may say beside its answer.
-const (
-	mostSent    = 5        // messages of one turn
-	largestSent = 16 << 10 // bytes
-)
-
-// sendTool says something at once in the conversation of the turn.
-func (a *App) sendTool() reply.Tool {
-	return reply.Tool{
-		Tool: llm.Tool{
-			Name:        "send_message",
-			Description: "Say something at once in this conversation, beside your answer: for example that a long task goes on. Do not repeat it in the answer. It cannot reach any other conversation.",
-			Schema:      json.RawMessage(`{"type":"object","properties":{"text":{"type":"string","description":"Markdown"}},"required":["text"],"additionalProperties":false}`),
-		},
-		Run: a.sendFromTurn,
-	}
-}
-
-func (a *App) sendFromTurn(ctx context.Context, c reply.Call) (string, error) {
-	var in struct {
-		Text string `json:"text"`
-	}
-	if err := json.Unmarshal(c.Input, &in); err != nil || strings.TrimSpace(in.Text) == "" || len(in.Text) > largestSent {
-		return "", fmt.Errorf("text must be a text of at most %d KB", largestSent>>10)
-	}
-	n, class := a.sent.count(c.Turn), chat.Assistant
-	if n > mostSent {
-		return "", fmt.Errorf("a turn may send at most %d messages", mostSent)
-	}
-	p := a.backstage.of(c.Turn)
-	if p != nil {
-		class = chat.Cron
-	}
-	o := chat.Outbound{To: c.To, Class: class, Markdown: in.Text, TurnID: fmt.Sprintf("%s-sent-%d", c.Turn, n)}
-	if err := a.delivery.Send(ctx, o); err != nil {
-		return "", errors.New("it could not be sent")
-	}
-	if p != nil {
-		p.sent.Add(1)
-		if p.to.Destination() == c.To.Destination() {
-			p.spoke.Store(true)
-		}
-	}
-	return "sent", nil
-}
-
-// cronTool looks after the tasks of the conversation of the turn.
-func (a *App) cronTool() reply.Tool {
+// cron is the tool that looks after the tasks of the conversation of the turn.
+func (b toolbox) cron() reply.Tool {
 	return reply.Tool{
 		Tool: llm.Tool{
 			Name: "cron",
@@ -91,7 +30,9 @@ func (a *App) cronTool() reply.Tool {
 				`"id":{"type":"string","description":"for remove"}},` +
 				`"required":["action"],"additionalProperties":false}`),
 		},
-		Run: a.cronFromTurn,
+		Run: func(ctx context.Context, c reply.Call) (string, error) {
+			return b.a.cronFromTurn(ctx, c, b.people(ctx, c))
+		},
 	}
 }
 
@@ -101,24 +42,32 @@ type cronOrder struct {
 	Reminder                         bool
 }
 
-func (a *App) cronFromTurn(ctx context.Context, c reply.Call) (string, error) {
+// What a model is told that may not do what it wants with tasks.
+var (
+	errUnasked   = errors.New("not done: tasks are looked at and changed only when somebody asks, and nobody asked in this turn")
+	errNotOwners = errors.New("only the bot's owner may schedule prompts, and only where no words of others are in the turn; the owner may use /cron add instead. " +
+		"A reminder (set reminder to true) is for everybody")
+)
+
+// cronFromTurn does what a model wants for the people of its turn.
+func (a *App) cronFromTurn(ctx context.Context, c reply.Call, by people) (string, error) {
 	var in cronOrder
 	if err := json.Unmarshal(c.Input, &in); err != nil {
 		return "", errors.New("the input is not what the schema says")
 	}
-	here, err := a.inPlace(ctx, c.To, "", tagReminder, tagLoop)
+	if len(by.asking()) == 0 {
+		return "", errUnasked
+	}
+	all, err := a.inPlace(ctx, c.To, "", tagReminder, tagLoop)
 	if err != nil {
 		return "", errors.New("the tasks cannot be read")
 	}
-	owner, mine := a.askedByOwner(c.Session), creator(c.To, c.Sender)
-	if !owner {
-		here = slices.DeleteFunc(here, func(j cron.Job) bool { return j.CreatedBy != mine })
-	}
+	theirs := by.theirs(c.To, all)
 	switch in.Action {
 	case "list":
-		return a.jobsForModel(here)
+		return a.jobsForModel(theirs)
 	case "remove":
-		if !slices.ContainsFunc(here, func(j cron.Job) bool { return j.ID == in.ID }) {
+		if !slices.ContainsFunc(theirs, func(j cron.Job) bool { return j.ID == in.ID }) {
 			return "", errors.New("there is no such task of this conversation")
 		}
 		if err := a.cron.Remove(ctx, in.ID); err != nil {
@@ -126,12 +75,30 @@ func (a *App) cronFromTurn(ctx context.Context, c reply.Call) (string, error) {
 		}
 		return "removed", nil
 	case "add":
-		if len(here) >= mostInPlace {
+		who, n := by.creator(c.To), 0
+		for _, j := range all {
+			if j.CreatedBy == who {
+				n++
+			}
+		}
+		if n >= mostInPlace {
 			return "", errors.New("there are too many tasks in this conversation")
 		}
-		return a.addForModel(ctx, c, in, owner, mine)
+		return a.addForModel(ctx, c, in, by.owners(), who)
 	}
 	return "", errors.New("action is list, add or remove")
+}
+
+// theirs are the tasks that everybody who asks may look at and remove: their own, and for owners, where
+// no words of others are in the turn, all.
+func (p people) theirs(to chat.Address, list []cron.Job) []cron.Job {
+	alone := !slices.ContainsFunc(p, func(x person) bool { return !x.asks && !x.owner })
+	foreign := func(j cron.Job) bool {
+		return slices.ContainsFunc(p.asking(), func(x person) bool {
+			return !(x.owner && alone) && creator(to, x.in.Sender) != j.CreatedBy
+		})
+	}
+	return slices.DeleteFunc(slices.Clone(list), foreign)
 }
 
 // addForModel makes a task. What costs money again and again is the owner's to decide.
@@ -146,7 +113,7 @@ func (a *App) addForModel(ctx context.Context, c reply.Call, in cronOrder, owner
 			d.Name = short(in.Text)
 		}
 	case !owner:
-		return "", errors.New("only the bot's owner may schedule prompts; set reminder to true for a reminder")
+		return "", errNotOwners
 	}
 	card, err := a.cron.Add(ctx, d)
 	if err != nil {
@@ -165,7 +132,7 @@ func modelError(err error) error {
 	case errors.As(err, &no):
 		return no
 	}
-	return errors.New("a fault of the bot")
+	return errToolFault
 }
 
 // jobsForModel lists tasks for a model.
@@ -189,10 +156,4 @@ func (a *App) jobsForModel(list []cron.Job) (string, error) {
 	}
 	text, err := json.Marshal(out)
 	return string(text), err
-}
-
-// askedByOwner reports whether the turn that runs in a session answers the bot's owner.
-func (a *App) askedByOwner(key string) bool {
-	v, ok := a.turns.byKey.Load(key)
-	return ok && v.(*running).jobs[0].owner
 }

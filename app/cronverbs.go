@@ -120,6 +120,9 @@ func printJob(w io.Writer, j CronJob) error {
 		state = "running"
 	case !j.Enabled && j.OffBecause != "":
 		state = "off: " + j.OffBecause
+		if !j.OffSince.IsZero() {
+			state += ", since " + moment(j.OffSince, j.Zone)
+		}
 	case !j.Enabled:
 		state = "off"
 	}
@@ -144,6 +147,9 @@ func printJob(w io.Writer, j CronJob) error {
 		where = j.Delivery
 	}
 	line("result to", "%s", where)
+	if j.Alert != nil {
+		line("alerts", "%s", j.Alert.words())
+	}
 	if !j.LastRun.IsZero() {
 		last := fmt.Sprintf("%s: %s %s", moment(j.LastRun, j.Zone), j.LastStatus, j.Completion)
 		if j.LastModel != "" {
@@ -159,6 +165,21 @@ func printJob(w io.Writer, j CronJob) error {
 	}
 	line("text", "%s", strings.Join(strings.Fields(j.Message), " "))
 	return t.Flush()
+}
+
+// words say when somebody is told of failures.
+func (x CronAlert) words() string {
+	if x.Off {
+		return "none"
+	}
+	text := "as configured"
+	if x.After > 0 {
+		text = fmt.Sprintf("from failure %d in a row on", x.After)
+	}
+	if x.To != "" {
+		text += ", to " + x.To
+	}
+	return text
 }
 
 // CronRuns is `bot cron runs`.

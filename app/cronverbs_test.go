@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -41,8 +42,30 @@ func exits(t *testing.T, f func(std app.Std) int, exit int, says ...string) stri
 
 func ptr[T any](v T) *T { return &v }
 
+// counts checks lines of the metrics.
+func counts(t *testing.T, bot *app.App, lines ...string) {
+	t.Helper()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Get(bot.URL() + "metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		if !strings.Contains(string(text), line+"\n") {
+			t.Errorf("no %s in\n%s", line, text)
+		}
+	}
+}
+
 func TestVerbsOfTasks(t *testing.T) {
-	o, _ := beside(t, "cron: {timezone: Europe/Berlin}\n", func(*app.Options) {})
+	var o app.Options
+	bot := served(t, "cron: {timezone: Europe/Berlin}\n", func(x *app.Options) { x.NoControl = false; o = *x })
 	ctx := t.Context()
 	exits(t, func(std app.Std) int { return app.CronList(ctx, o, std, true, false) }, app.ExitOK, "No task is scheduled")
 	text := exits(t, func(std app.Std) int {
@@ -58,6 +81,10 @@ func TestVerbsOfTasks(t *testing.T) {
 		return app.CronEdit(ctx, o, std, app.CronChange{ID: id, Schedule: ptr("every day at 10"), Fallbacks: &[]string{}})
 	}, app.ExitOK, "Changed", "10:00 CE")
 	exits(t, func(std app.Std) int { return app.CronShow(ctx, o, std, id, false) }, app.ExitOK, "and no other")
+	for alert, says := range map[app.CronAlert]string{{After: 3, To: "slack:channel:C0123AB"}: "from failure 3 in a row on, to slack:channel:C0123AB", {Off: true}: "none"} {
+		exits(t, func(std app.Std) int { return app.CronEdit(ctx, o, std, app.CronChange{ID: id, Alert: &alert}) }, app.ExitOK)
+		exits(t, func(std app.Std) int { return app.CronShow(ctx, o, std, id, false) }, app.ExitOK, says)
+	}
 	exits(t, func(std app.Std) int { return app.CronSwitch(ctx, o, std, id, false) }, app.ExitOK, "Off")
 	exits(t, func(std app.Std) int { return app.CronList(ctx, o, std, false, false) }, app.ExitOK, "No task")
 	exits(t, func(std app.Std) int { return app.CronSwitch(ctx, o, std, id, true) }, app.ExitOK, "10:00 CE")
@@ -70,11 +97,15 @@ func TestVerbsOfTasks(t *testing.T) {
 	for _, bad := range []app.CronChange{
 		{Schedule: ptr("nonsense"), Message: ptr("x"), Announce: ptr(false)},
 		{Schedule: ptr("20m"), Message: ptr("x")}, // nobody says where to
+		{Schedule: ptr("20m"), Message: ptr("x"), Announce: ptr(false), Alert: &app.CronAlert{To: "general"}},
 		{Schedule: ptr("20m"), Message: ptr("x"), Announce: ptr(false), Model: ptr("no/such")},
 		{Schedule: ptr("20m"), Message: ptr("x"), Webhook: "http://example.com"},
 	} {
 		exits(t, func(std app.Std) int { return app.CronAdd(ctx, o, std, bad) }, app.ExitFailed)
 	}
+	exits(t, func(std app.Std) int { return app.HeartbeatNow(ctx, o, std, "") }, app.ExitFailed, "nobody is known who could be told")
+	counts(t, bot, `bot_cron_runs_total{status="ok"} 1`, `bot_heartbeat_total{result="skipped"} 1`, `bot_queue_depth{state="waiting"} 0`,
+		`bot_turns_total{channel="other",model="sim/lead",outcome="answered",provider="sim",trigger="cron"} 1`)
 	exits(t, func(std app.Std) int { return app.CronRemove(ctx, o, std, id) }, app.ExitOK, "Removed")
 	exits(t, func(std app.Std) int { return app.CronShow(ctx, o, std, id, false) }, app.ExitFailed, "no such scheduled task")
 }
@@ -160,7 +191,7 @@ func TestAResultIsPostedToAWebhookOnceItAnswers(t *testing.T) {
 		}}
 	})
 	text := exits(t, func(std app.Std) int {
-		return app.CronAdd(t.Context(), o, std, app.CronChange{Schedule: ptr("every day at 9"), Message: ptr("Report"), Webhook: "https://example.com/hook?k=very-secret"})
+		return app.CronAdd(t.Context(), o, std, app.CronChange{Schedule: ptr("every day at 9"), Message: ptr("[[tts]] Report"), Webhook: "https://example.com/hook?k=very-secret"})
 	}, app.ExitOK)
 	id := regexp.MustCompile(`\(([a-z2-7]{10})\)`).FindStringSubmatch(text)[1]
 	exits(t, func(std app.Std) int { return app.CronRunNow(t.Context(), o, std, id, false, true) }, app.ExitOK, "succeeded")
@@ -169,7 +200,7 @@ func TestAResultIsPostedToAWebhookOnceItAnswers(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(got) != 1 || got[0].Run != id+"-1" || got[0].Job != id || !strings.Contains(got[0].Text, "Report") || tokens[0] != "Bearer webhook-token-1234" {
+	if len(got) != 1 || got[0].Run != id+"-1" || got[0].Job != id || !strings.Contains(got[0].Text, "Report") || strings.Contains(got[0].Text, "[[") || tokens[0] != "Bearer webhook-token-1234" {
 		t.Errorf("posted %+v with %q", got, tokens)
 	}
 }

@@ -105,7 +105,7 @@ func (a *App) awaitChannels(ctx context.Context) {
 
 // reloadUnasked follows a new configuration.
 func (a *App) reloadUnasked(ctx context.Context) {
-	if err := a.cron.Reload(a.cfg().Cron); err != nil { // it was checked with the rest
+	if err := a.cron.Reload(a.cfg().Cron, home(a.cfg())); err != nil { // it was checked with the rest
 		a.log.ErrorContext(ctx, "cron_not_reloaded", "error", err.Error())
 	}
 	a.cron.Wake()
@@ -121,9 +121,9 @@ func (a *App) probe(ctx context.Context, agent string, ref llm.ModelRef, onlyCoo
 	return result == failover.ProbeBack, result == failover.ProbeBack || result == failover.ProbeDown, err
 }
 
-// countUnasked counts a turn that nobody asked for.
-func (a *App) countUnasked(o reply.Outcome, trigger string) {
-	a.metrics.TurnEnded(gateway.Turn{Model: o.Model.String(), Outcome: o.Status.String(), Trigger: trigger})
+// countUnasked counts a turn that nobody asked for; channel is where its result would go.
+func (a *App) countUnasked(o reply.Outcome, trigger, channel string) {
+	a.metrics.TurnEnded(gateway.Turn{Channel: channel, Model: blamed(o), Outcome: o.Status.String(), Trigger: trigger})
 	a.countTokens(o.Model, o.Usage)
 }
 

@@ -31,7 +31,7 @@ const (
 
 // finding is one result of a check.
 type finding struct {
-	Check string `json:"check"` // what was looked at: config, files, secrets, credentials, models, import, channels, messages
+	Check string `json:"check"` // what was looked at: config, files, secrets, credentials, models, import, channels, messages, sessions, tasks, speech, tools, system
 	Level level  `json:"level"`
 	Text  string `json:"message"`
 	Fix   string `json:"fix,omitempty"` // what a person can do
@@ -94,11 +94,14 @@ func Doctor(ctx context.Context, o Options, std Std, do DoctorOptions) int {
 		d.secrets()
 		d.credentials(ctx)
 		d.channels(ctx)
+		d.voices()
 	}
 	if d.state != "" {
 		d.undelivered(ctx)
 	}
 	d.surroundings()
+	d.toolServers(ctx)
+	d.clock(ctx)
 	if d.keys != nil {
 		if err := d.keys.close(); err != nil {
 			d.bad("credentials", "", "a credential store could not be closed: %s", err)

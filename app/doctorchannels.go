@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"understudy/channels"
+	"understudy/commands"
 	"understudy/inbound"
 	"understudy/internal/sqlite"
+	"understudy/provider/sim"
 	"understudy/session"
 )
 
@@ -27,10 +29,11 @@ func (d *doctor) channels(ctx context.Context) {
 		err   string
 	}
 	answers := make([]said, len(accounts))
+	known := commands.New(d.commandDeps())
 	var wg sync.WaitGroup
 	for i, b := range accounts {
 		if b.err == nil && d.do.Probe {
-			wg.Go(func() { answers[i].found, answers[i].err = probe(ctx, b.adapter) })
+			wg.Go(func() { answers[i].found, answers[i].err = probe(ctx, b.adapter, known) })
 		}
 	}
 	wg.Wait()
@@ -55,6 +58,19 @@ func (d *doctor) channels(ctx context.Context) {
 	}
 }
 
+// commandDeps is what decides which commands there are. A bot that found nothing but the offline models
+// has another one, and nobody to use it on a platform.
+func (d *doctor) commandDeps() commands.Deps {
+	var deps commands.Deps
+	if d.cfg == nil {
+		return deps
+	}
+	if _, offline := d.cfg.Models.Providers[sim.Provider]; offline {
+		deps.Sim = func(context.Context, string, string) (string, error) { return "", nil }
+	}
+	return deps
+}
+
 // undelivered looks for what waits in the database: to be sent, to be answered, to be let in.
 func (d *doctor) undelivered(ctx context.Context) {
 	path := filepath.Join(d.state, "state", "bot.sqlite")
@@ -72,6 +88,8 @@ func (d *doctor) undelivered(ctx context.Context) {
 	d.count(ctx, db, "given up after several failures",
 		"bot channels dead-letters list, then resubmit", `SELECT count(*) FROM inbound WHERE state = 'dead' AND id > ?`, 0)
 	d.shared(ctx, db)
+	d.stuck(ctx, db)
+	d.tasks(ctx, db)
 }
 
 // count warns of rows that should not be there.

@@ -190,7 +190,10 @@ func (d *doctor) profile(ctx context.Context, world *snapshot, store *authstore.
 	const check = "credentials"
 	expired := !p.Expires.IsZero() && !d.now.Before(p.Expires)
 	_, renewable := signin.Endpoints(d.cfg.Auth.Providers)[p.ID.Provider()]
+	known, hint := d.cfg.KnownProvider(p.ID.Provider())
 	switch {
+	case !known:
+		d.warn(check, hint+"; if it is a slip, store the key anew and: bot auth remove "+string(p.ID), "agent %s: %s is used by nothing: there is no provider %q", agent, p.ID, p.ID.Provider())
 	case !p.HasSecret && !p.HasRefresh:
 		d.warn(check, "set the environment variable it refers to", "agent %s: the secret of %s is not there", agent, p.ID)
 	case p.Kind == llm.KindOAuth && p.HasRefresh && !renewable:

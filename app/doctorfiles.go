@@ -3,11 +3,14 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"understudy/internal/sqlite"
 )
@@ -129,11 +132,12 @@ func (d *doctor) database(ctx context.Context, path string) {
 		d.bad("files", "put a backup in its place, or move the file away to start afresh", "%s is damaged; it was left as it is", path)
 		return
 	case err != nil:
-		d.bad("files", "is the disk full, or does the file belong to another user?", "%s", err)
+		d.bad("files", remedy(path, err), "%s", err)
 		return
 	}
-	if err := db.Write(ctx, func(*sqlite.Tx) error { return nil }); err != nil && !sqlite.Busy(err) {
-		d.bad("files", "let the user that runs the bot write the file and its folder", "%s can only be read: %s", path, errors.Join(err, db.Close()))
+	if err := db.Touch(ctx); err != nil && !sqlite.Busy(err) {
+		_ = db.Close() // it fails for the same reason
+		d.bad("files", remedy(path, err), "%s cannot be written: %s", path, err)
 		return
 	}
 	var mode string
@@ -147,6 +151,21 @@ func (d *doctor) database(ctx context.Context, path string) {
 		return
 	}
 	d.ok("files", "%s is sound", path)
+}
+
+// remedy says what to do about a database that cannot be opened or written.
+func remedy(path string, err error) string {
+	if sqlite.Full(err) {
+		return "make room on the disk"
+	}
+	var st unix.Stat_t
+	if unix.Stat(path, &st) == nil && int(st.Uid) != os.Geteuid() && os.Geteuid() != 0 {
+		return fmt.Sprintf("it belongs to the user %d: sudo chown -R %d %s", st.Uid, os.Geteuid(), filepath.Dir(path))
+	}
+	if errors.Is(unix.Access(filepath.Dir(path), unix.W_OK), unix.EROFS) {
+		return "the disk is mounted for reading: mount it for writing, or choose another directory with OPENCLAW_STATE_DIR"
+	}
+	return fmt.Sprintf("is the disk full? may the user that runs the bot write the file and its folder? (chown -R USER %s)", filepath.Dir(path))
 }
 
 // disk checks where the state directory lies.

@@ -73,6 +73,12 @@ func TestFirstHour(t *testing.T) {
 			t.Errorf("the start does not say %q:\n%s", want, seen)
 		}
 	}
+	if strings.Contains(seen.String(), "token=") {
+		t.Errorf("the token is shown where nobody watches:\n%s", seen)
+	}
+	if code, text := verb(t, o, app.RemotePage); code != app.ExitOK || !strings.HasPrefix(text, "http://127.0.0.1:") || !strings.Contains(text, "/?token=") {
+		t.Errorf("bot page: exit %d, %s", code, text)
+	}
 
 	if err := os.WriteFile(filepath.Join(dir, "bot.yaml"), []byte("notices: {fallbak: all}\n"), 0o600); err != nil {
 		t.Fatal(err)

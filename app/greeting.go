@@ -1,17 +1,21 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/term"
 
 	"understudy/provider/discover"
 )
 
-// greet prints, in a few lines, what was found, where to open the page, and the next step. It goes
-// to the person who started the bot and nowhere else: the address holds the page's token.
-func (a *App) greet(w io.Writer) {
+// greet prints, in a few lines, what was found, where to open the page, and the next step. On a terminal
+// the address may hold the page's token; anywhere else it may end up in a log.
+func (a *App) greet(ctx context.Context, w io.Writer) {
 	s := a.current.Load()
 	line := func(what, text string) { fmt.Fprintf(w, "  %-8s %s\n", what, text) }
 	fmt.Fprintf(w, "Understudy %s\n", a.opts.Version)
@@ -37,15 +41,41 @@ func (a *App) greet(w io.Writer) {
 	for _, err := range a.auth.problems() {
 		line("warning", err.Error())
 	}
+	for _, text := range a.unserved(ctx) {
+		line("warning", text)
+	}
 	next := "write a message; /help lists what else you can do"
 	if a.gateway != nil {
-		line("page", a.gateway.SignInURL())
+		line("page", a.pageText(w))
 		next = "open the page, or talk here: bot chat"
 	}
 	if s.found.Source == discover.SourceSim {
 		next += "\n           for a real model export ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama"
 	}
 	line("next", next)
+}
+
+// pageText is where the page is. The token that was made up for this start opens it, but only somebody who
+// watches is to see it; one that was configured is known to whom it may concern.
+func (a *App) pageText(w io.Writer) string {
+	f, _ := w.(*os.File)
+	switch {
+	case !a.cfg().Gateway.Token.IsZero():
+		return a.gateway.URL()
+	case f != nil && term.IsTerminal(int(f.Fd())):
+		return a.gateway.SignInURL()
+	}
+	return a.gateway.URL() + " (bot page prints the address that signs you in)"
+}
+
+// unserved lists the models of the default agent that nobody could be asked with, and how to change that.
+func (a *App) unserved(ctx context.Context) []string {
+	s := a.current.Load()
+	health, err := a.health(ctx, s.cfg.DefaultAgent())
+	if err != nil {
+		return nil // told as what it is
+	}
+	return s.unserved(s.cfg.DefaultAgent(), health, a.opts.Clock.Now())
 }
 
 // chainText is who answers, and who after it.

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"understudy/app"
+	"understudy/cron"
 	emullm "understudy/internal/emulate/llm"
+	"understudy/internal/sqlite"
 )
 
 // beats is a configuration with heartbeats; more are further keys of the section.
@@ -233,6 +235,28 @@ func TestAnEventOfATaskWakesTheHeartbeat(t *testing.T) {
 		got := w.texts()[before:]
 		if len(got) != 1 || !strings.HasPrefix(got[0], "The build is red!") {
 			t.Errorf("said %q\n%s", got, w.Log())
+		}
+	})
+}
+
+func TestANewSessionForgetsWhatWaitedForAHeartbeat(t *testing.T) {
+	ticking(t, "session: {dmScope: main}\n"+strings.Replace(beats(""), "30m", "10m", 1), func(w *clockwork) {
+		w.Models.Reply(emullm.Reply{Match: emullm.Match{Contains: "Heartbeat"}, Text: "HEARTBEAT_OK"})
+		w.says("hello")
+		for _, command := range []string{"/new", "/reset"} {
+			w.state(func(db *sqlite.DB) { // beside the bot, which finds them
+				for schedule, text := range map[string]string{"2m": "the build is red", "6m": "the build is green"} {
+					addTask(w.t, db, cron.Draft{Schedule: schedule, Message: text, Kind: cron.SystemEvent, Wake: cron.WakeNextHeartbeat})
+				}
+			})
+			w.pass(4 * time.Minute)
+			w.says(command)
+			w.Models.ClearRequests()
+			w.pass(6 * time.Minute)
+			r := w.Models.Requests()
+			if len(r) == 0 || strings.Contains(string(r[0].Body), "is red") || !strings.Contains(string(r[0].Body), "is green") {
+				t.Errorf("%s: %d requests\n%s", command, len(r), w.Log())
+			}
 		}
 	})
 }

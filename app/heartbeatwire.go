@@ -28,9 +28,9 @@ func (a *App) pulseDeps() heartbeat.PulseDeps {
 		},
 		Enabled: func() bool { on := a.cfg().Cron.Enabled; return on == nil || *on },
 		Route:   a.beatRoute, Load: a.beatLoad, Resting: a.beatResting, Turn: a.beat,
-		Spent: a.purse.BackgroundSpent,
+		Spent: a.purse.BackgroundSpent, Renewed: a.mainRenewed,
 		Say: func(ctx context.Context, l heartbeat.Letter) error {
-			return a.sayUnasked(ctx, chat.Outbound{To: l.To, Class: chat.Heartbeat, Markdown: l.Text, TurnID: l.Key})
+			return a.sayUnasked(ctx, l.Agent, chat.Outbound{To: l.To, Class: chat.Heartbeat, Markdown: l.Text, Media: l.Media, TurnID: l.Key})
 		},
 		Tell:  announcer{a}.Tell,
 		Clock: a.opts.Clock, Log: a.log.With("subsystem", "heartbeat"), Metrics: beatCounters{a.metrics},
@@ -48,6 +48,15 @@ func (a *App) beatKey(agent string, s heartbeat.Settings) (key, main string) {
 		return "agent:" + agent + ":heartbeat", main
 	}
 	return main, main
+}
+
+// mainRenewed returns when an agent's main session began anew last; zero = never.
+func (a *App) mainRenewed(ctx context.Context, agent string) (time.Time, error) {
+	list, err := a.sessions.Archive(ctx, session.MainKey(agent, a.cfg().Session), 1)
+	if err != nil || len(list) == 0 {
+		return time.Time{}, err
+	}
+	return list[0].EndedAt, nil
 }
 
 // beatRoute finds out where an agent's alerts go.
@@ -101,7 +110,7 @@ func (a *App) beatLoad(agent string, s heartbeat.Settings) heartbeat.Load {
 	st := a.lanes.State(key)
 	load := heartbeat.Load{Lane: st.Active || st.Queued > 0, Agent: a.cron.Active() > 0}
 	a.turns.byKey.Range(func(_, v any) bool {
-		load.Agent = load.Agent || v.(*running).jobs[0].agent == agent
+		load.Agent = load.Agent || v.(*running).agent == agent
 		return !load.Agent
 	})
 	return load
@@ -207,15 +216,18 @@ func (a *App) beatTurn(ctx context.Context, key string, t heartbeat.Turn) (heart
 	p, o, err := a.backstage.perform(ctx, reply.Request{
 		ID: t.ID, Agent: t.Agent, Key: key, Kind: reply.Heartbeat, To: to, Text: t.Text, Selection: &sel,
 		Timeout: t.Settings.Limit(), Light: t.Settings.Light,
-	}, "", t.To)
+	}, t.To)
 	if err != nil {
 		return heartbeat.Result{}, err
 	}
-	a.countUnasked(o, "heartbeat")
+	a.countUnasked(o, "heartbeat", t.To.Channel)
 	res := heartbeat.Result{Outcome: heartbeat.OK, Requested: sel.Ref, Model: o.Model, Usage: o.Usage}
 	switch o.Status {
 	case reply.Answered:
-		if res.Text = p.said.Markdown; res.Text != "" && !p.spoke.Load() {
+		if res.Text, res.Media = p.said.Markdown, p.said.Media; p.spoke.Load() {
+			res.Text = "" // it was told during the turn; the files were not
+		}
+		if res.Text != "" || len(res.Media) > 0 {
 			res.Outcome = heartbeat.Alert
 		}
 	case reply.Failed:

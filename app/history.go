@@ -3,11 +3,13 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
 	"understudy/channels/web"
 	"understudy/chat"
+	"understudy/inbound"
 	"understudy/llm"
 	"understudy/reply"
 	"understudy/session"
@@ -30,20 +32,26 @@ type history struct {
 	titles map[string]string // by session id
 }
 
-// Sessions implements web.History.
+// Sessions implements web.History. A conversation in which nothing is remembered has nothing to show.
 func (h *history) Sessions(ctx context.Context) ([]web.Session, error) {
-	list, err := h.a.sessions.List(ctx, session.Filter{Limit: mostListed})
+	list, err := h.a.sessions.List(ctx, session.Filter{Channel: web.Channel, Limit: mostListed})
 	if err != nil {
 		return nil, err
 	}
 	var out []web.Session
 	for _, s := range list {
-		if s.Address.Channel != web.Channel {
-			continue
-		}
 		title, err := h.title(ctx, s.ID)
 		if err != nil {
 			return nil, err
+		}
+		if title == "" {
+			entries, err := h.a.sessions.Page(ctx, s.ID, 0, 1)
+			if err != nil {
+				return nil, err
+			}
+			if len(entries) == 0 {
+				continue
+			}
 		}
 		out = append(out, web.Session{ID: s.Address.Conversation, Title: title, UpdatedAt: s.UpdatedAt})
 	}
@@ -88,26 +96,47 @@ func (h *history) keep(id, title string) {
 
 // Transcript implements web.History.
 func (h *history) Transcript(ctx context.Context, conversation string, limit int) ([]web.Entry, error) {
-	cfg := h.a.cfg()
 	address := chat.Address{Channel: web.Channel, Conversation: conversation, Kind: chat.Direct}
-	s, err := h.a.sessions.Get(ctx, belongs(cfg, chat.Inbound{Address: address}).key)
-	if errors.Is(err, session.ErrNotFound) {
-		return nil, nil
-	}
+	waiting, err := h.a.inbound.Waiting(ctx, address) // first: what is answered meanwhile is found twice, and not nowhere
 	if err != nil {
 		return nil, err
 	}
-	entries, err := h.a.sessions.Page(ctx, s.ID, 0, limit)
+	entries, err := h.entries(ctx, address, limit)
 	if err != nil {
 		return nil, err
 	}
 	var out []web.Entry
+	stored := map[string]bool{}
 	for _, e := range entries {
+		stored[e.Turn] = true
 		text := strings.TrimSpace(reply.Spoken(e.Message))
 		if e.Kind != session.KindMessage || text == "" || e.Message.Role == llm.RoleTool {
 			continue
 		}
 		out = append(out, web.Entry{Own: e.Message.Role == llm.RoleUser, Class: chat.Assistant, Text: text, At: e.At})
 	}
+	for _, w := range waiting {
+		if !stored[h.a.joined.lead(w.Turn)] {
+			out = append(out, web.Entry{ID: w.In.ID, Own: true, Text: w.In.Text, At: w.In.At})
+		}
+	}
 	return out, nil
+}
+
+// entries are the last ones of a conversation.
+func (h *history) entries(ctx context.Context, at chat.Address, limit int) ([]session.Entry, error) {
+	s, err := h.a.sessions.Get(ctx, h.a.belongs(chat.Inbound{Address: at}).key)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.a.sessions.Page(ctx, s.ID, 0, limit)
+}
+
+// Waits implements web.History.
+func (h *history) Waits(ctx context.Context, conversation, id string) (bool, error) {
+	list, err := h.a.inbound.Waiting(ctx, chat.Address{Channel: web.Channel, Conversation: conversation})
+	return slices.ContainsFunc(list, func(w inbound.Waits) bool { return w.In.ID == id }), err
 }

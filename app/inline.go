@@ -20,10 +20,12 @@ func (j *job) inline(ctx context.Context) {
 		j.a.work.Go(func() { j.inlineAlone(ctx, directives, shortcuts) })
 	default:
 		j.text = rest
-		if j.again { // an earlier process has said and stored this
+		if j.again || j.directed { // an earlier process has said and stored this
 			directives, shortcuts = temporary(directives), nil
 		}
+		j.renewFor(ctx, directives...)
 		j.direct(ctx, directives, false)
+		j.markDirected(ctx)
 		if len(shortcuts) > 0 {
 			x := *j // the turn may begin meanwhile
 			j.a.work.Go(func() { x.shortcuts(ctx, shortcuts) })
@@ -42,8 +44,17 @@ func (j *job) inlineAlone(ctx context.Context, directives, shortcuts []commands.
 		j.failed(ctx, err, j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn)))
 		return
 	}
+	j.renewFor(ctx, directives...)
 	said := j.direct(ctx, directives, true)
 	j.done(ctx, said+j.shortcuts(ctx, shortcuts))
+}
+
+// markDirected notes in the journal that what the message says to the bot is done. It may wait for long,
+// also over a restart, and what people choose meanwhile counts.
+func (j *job) markDirected(ctx context.Context) {
+	if err := j.a.inbound.Directed(ctx, j.seq); err != nil {
+		j.a.log.ErrorContext(ctx, "journal_not_written", "turn", j.turn, "error", err.Error())
+	}
 }
 
 // direct carries out directives and returns how many replies that makes.

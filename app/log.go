@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"os"
+	"time"
 
 	"golang.org/x/term"
 
@@ -32,14 +33,31 @@ func (a *App) logger(cfg *config.Config) *slog.Logger {
 	if err := level.UnmarshalText([]byte(cfg.Logging.Level)); err != nil {
 		level = slog.LevelInfo
 	}
-	set := &slog.HandlerOptions{Level: level}
-	if level > slog.LevelDebug {
-		set.ReplaceAttr = hashSession
-	}
+	set := &slog.HandlerOptions{Level: level, ReplaceAttr: logged(level > slog.LevelDebug)}
 	if cfg.Logging.Format == "text" || (cfg.Logging.Format != "json" && term.IsTerminal(int(os.Stdout.Fd()))) {
 		return slog.New(hide.Handler(slog.NewTextHandler(os.Stdout, set)))
 	}
 	return slog.New(hide.Handler(slog.NewJSONHandler(os.Stdout, set)))
+}
+
+// logged says how attributes are written, the same for all rooms: what is not known is left out, the default
+// account has the name that people know, and spans of time are seconds. hashed tells that session keys are
+// not to be read.
+func logged(hashed bool) func([]string, slog.Attr) slog.Attr {
+	return func(groups []string, a slog.Attr) slog.Attr {
+		switch kind := a.Value.Kind(); {
+		case kind == slog.KindDuration:
+			return slog.Float64(a.Key, a.Value.Duration().Round(time.Millisecond).Seconds())
+		case kind != slog.KindString:
+		case a.Key == "account":
+			return slog.String(a.Key, accountID(a.Value.String()))
+		case (a.Key == "session" || a.Key == "turn") && a.Value.String() == "":
+			return slog.Attr{}
+		case hashed:
+			return hashSession(groups, a)
+		}
+		return a
+	}
 }
 
 // hashSession replaces session keys, which hold people's ids, by a short hash: records of one

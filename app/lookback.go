@@ -33,20 +33,20 @@ func (a *App) remembers(to chat.Address) int {
 	return 0
 }
 
-// lookBack reads what was said in a thread before the bot came into it: once, when the first turn there
-// begins its session (spec/chat.md §1.7). It is context; without it the turn goes on.
+// lookBack reads what was said in a thread before the bot came into it: once, with the first thing that
+// it is told there (spec/chat.md §1.7). It is context; without it the turn goes on.
 func (r *running) lookBack(ctx context.Context) {
 	j := r.jobs[0]
 	to := j.in.Address
 	x, ok := r.a.roster.of(to)
-	if !ok || to.Thread == "" || to.Thread == j.in.ID || j.parent == "" || j.again {
+	if !ok || to.Thread == "" || to.Thread == j.in.ID || j.parent == "" {
 		return
 	}
 	p, h := x.plan.Load(), channels.Historian(nil)
 	if h, ok = x.adapter.(channels.Historian); !ok || p == nil || p.lookBack == 0 {
 		return
 	}
-	if _, err := r.a.sessions.Get(ctx, j.key); !errors.Is(err, session.ErrNotFound) {
+	if !r.first(ctx) {
 		return
 	}
 	ctx, cancel := r.a.opts.Clock.WithTimeout(ctx, lookBackLimit, errLookBackLate)
@@ -66,6 +66,21 @@ func (r *running) lookBack(ctx context.Context) {
 	j.overheard = append(before, j.overheard...)
 }
 
+// first reports whether the bot was told nothing in the conversation yet. Commands and what they set tell it
+// nothing, and neither does a turn of which a restart left nothing.
+func (r *running) first(ctx context.Context) bool {
+	j := r.jobs[0]
+	s, err := r.a.sessions.Get(ctx, j.key)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return true
+	case err != nil || s.LastInteractionAt.IsZero() || !j.again:
+		return err == nil && s.LastInteractionAt.IsZero()
+	}
+	list, err := r.a.sessions.Load(ctx, s.ID)
+	return err == nil && len(list) == 0
+}
+
 // lineOf is a message as a line of context.
 func lineOf(m chat.Inbound) inbound.HistoryLine {
 	text := m.Text
@@ -75,5 +90,5 @@ func lineOf(m chat.Inbound) inbound.HistoryLine {
 	for _, f := range m.Attachments {
 		text = strings.TrimSpace(text + "\n[file: " + strings.Join(strings.Fields(f.Name), " ") + "]")
 	}
-	return inbound.HistoryLine{ID: m.ID, Sender: m.Sender, Text: text, At: m.At}
+	return inbound.HistoryLine{ID: m.ID, Sender: m.Sender, Roles: m.Roles, Text: text, At: m.At}
 }

@@ -35,7 +35,7 @@ func options(s commands.Spec) []channels.CommandOption {
 // complete is a channels.Completer.
 func (a *App) complete(ctx context.Context, q channels.Completion) []chat.Button {
 	in := chat.Inbound{Address: q.Address, Sender: q.Sender, Space: q.Space, Roles: q.Roles}
-	at := belongs(a.cfg(), in)
+	at := a.belongs(in)
 	return a.commands.Complete(ctx, commands.Call{
 		Agent: at.agent, Key: at.key, Parent: at.parent, To: q.Address, In: in, Owner: a.isKnownOwner(ctx, in),
 	}, q.Command, q.Option, q.Text)

@@ -34,14 +34,14 @@ func (a *App) pair(ctx context.Context, c commands.Call, channel, code string) (
 
 // aside answers a question beside the conversation; see commands.Deps.Aside.
 func (a *App) aside(ctx context.Context, c commands.Call, question string) (string, error) {
-	o, err := a.reply.Aside(ctx, request(c, question))
+	o, err := a.reply.Aside(ctx, a.request(c, question))
 	a.countTokens(o.Model, o.Usage)
 	return o.Text, err
 }
 
 // context measures what a conversation's next request would be made of; see commands.Deps.Context.
 func (a *App) context(ctx context.Context, c commands.Call) (commands.ContextReport, error) {
-	x, err := a.reply.Context(ctx, request(c, ""))
+	x, err := a.reply.Context(ctx, a.request(c, ""))
 	if err != nil {
 		return commands.ContextReport{}, err
 	}
@@ -55,9 +55,11 @@ func (a *App) context(ctx context.Context, c commands.Call) (commands.ContextRep
 	return out, nil
 }
 
-// request is what a command asks reply for.
-func request(c commands.Call, text string) reply.Request {
-	return reply.Request{ID: "command-" + c.In.EventKey, Agent: c.Agent, Key: c.Key, Parent: c.Parent, To: c.To, In: &c.In, Text: text}
+// request is what a command asks reply for, about as much of the conversation as a turn is shown.
+func (a *App) request(c commands.Call, text string) reply.Request {
+	return reply.Request{
+		ID: "command-" + c.In.EventKey, Agent: c.Agent, Key: c.Key, Parent: c.Parent, To: c.To, In: &c.In, Text: text, Tail: a.remembers(c.To),
+	}
 }
 
 // steer hands a text to the turn that runs; see commands.Deps.Steer. Where that turn never listens, it

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -85,8 +86,8 @@ func (a *App) ownerAddress(ctx context.Context, name string) (to chat.Address, o
 }
 
 // tellOwner says something once about a subject to the first owner who can be reached: not through the
-// account or conversation that it is about. Nobody there is no error; the log has it anyway.
-func (a *App) tellOwner(ctx context.Context, subject, text string, about chat.Address) {
+// account or conversation that it is about. Nobody there is no error, only false; the log has it anyway.
+func (a *App) tellOwner(ctx context.Context, subject, text string, about chat.Address) bool {
 	a.owners.mu.Lock()
 	told := a.owners.told[subject]
 	if a.owners.told == nil || len(a.owners.told) >= mostSubjects {
@@ -95,7 +96,7 @@ func (a *App) tellOwner(ctx context.Context, subject, text string, about chat.Ad
 	a.owners.told[subject] = true
 	a.owners.mu.Unlock()
 	if told {
-		return
+		return true
 	}
 	for _, name := range append(append([]string(nil), a.cfg().Commands.OwnerAllowFrom...), latestOwner) {
 		to, ok := a.ownerAddress(ctx, name)
@@ -103,11 +104,12 @@ func (a *App) tellOwner(ctx context.Context, subject, text string, about chat.Ad
 			continue
 		}
 		if err := a.delivery.Send(ctx, chat.Outbound{To: to, Class: chat.Notice, Markdown: text}); err == nil {
-			return
+			return true
 		}
 	}
 	a.settled(subject)
-	a.log.InfoContext(ctx, "owner_not_told", "about", about.Channel, "account", about.Account)
+	a.log.InfoContext(ctx, "owner_not_told", "about", cmp.Or(about.Channel, subject), "account", about.Account)
+	return false
 }
 
 // broken tells the owner that nothing can be said at a destination; see delivery.Deps.Broken.

@@ -3,12 +3,15 @@ package app_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	emullm "understudy/internal/emulate/llm"
 	"understudy/internal/emulate/slack"
 	"understudy/internal/emulate/telegram"
 	"understudy/internal/sqlite"
@@ -128,6 +131,30 @@ func TestGroupBecomesASupergroup(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestABoundGroupKeepsItsAgentUnderItsNewID: a binding that names the old id goes on to hold.
+func TestABoundGroupKeepsItsAgentUnderItsNewID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := telegramOffice(t, fmt.Sprintf("groups: {%q: {requireMention: false}}", fmt.Sprint(oldGroup)),
+			fmt.Sprintf("bindings: [{agentId: main, match: {channel: telegram, peer: {kind: group, id: '%d'}}}]\n", oldGroup))
+		text, err := os.ReadFile(o.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		several := strings.NewReplacer("agents: {", "agents: {list: [{id: main, default: true}, {id: ops}], ", "agentId: main", "agentId: ops").Replace(string(text))
+		if err := os.WriteFile(o.file, []byte(several), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o.settle()
+		o.asks(oldGroup, tgAnn, "first")
+		o.tg.Migrate(oldGroup, newGroup)
+		o.settle()
+		o.asks(newGroup, tgAnn, "second")
+		if got := o.heard(fmt.Sprint("agent:ops:telegram:group:", newGroup)); len(got) != 2 {
+			t.Errorf("heard %q\n%s", got, o.logs)
+		}
+	})
 }
 
 // TestOwnerHearsOfEachBreak: of a group that threw the bot out its owner hears once, whatever is said
@@ -270,6 +297,49 @@ func TestSlackThreadIsReadOnce(t *testing.T) {
 		o.settle()
 		if got := o.heard(key + other); len(got) != 1 || strings.Contains(got[0], "something else") || len(s.Calls("conversations.replies")) != 1 {
 			t.Errorf("switched off: heard %q", got)
+		}
+	})
+}
+
+// TestSlackThreadIsReadWithTheFirstThingTheModelIsTold: commands tell it nothing, and neither does a turn that
+// a restart interrupts.
+func TestSlackThreadIsReadWithTheFirstThingTheModelIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, "")
+		models := emullm.New()
+		t.Cleanup(models.Close)
+		o.models = models.Transport()
+		s := o.slackServer("slack.test", slack.Config{})
+		o.configure("shutdown: {drain: 1s}\nchannels: {slack: " + slackBlock(s, slack.Root, "allowFrom: ["+slackAlice+"], channels: {"+slackRoom+": {}}") + "}\n")
+		o.replaceModel("alpha/a1", alphaModels)
+		call := "<@" + s.Config().BotUser + "> "
+		stories := map[string]func(say func(string)){
+			"command":            func(say func(string)) { say("/status") },
+			"choice":             func(say func(string)) { say("/model alpha/a1") },
+			"choice in the same": func(say func(string)) { say("tell me, what now? /think high") },
+			"interrupted": func(say func(string)) {
+				models.Reply(emullm.Reply{Match: emullm.Match{Contains: "tell me", Times: 1}, Latency: time.Hour, Text: "late"})
+				say("tell me, what now?")
+				o.close()
+				o.open()
+			},
+		}
+		roots := map[string]string{}
+		for name := range stories {
+			roots[name] = s.UserSaidUnheard(slackRoom, slackBob, "the disk is full")
+		}
+		o.open()
+		for name, act := range stories {
+			say := func(text string) {
+				s.UserSays(slackRoom, slackAlice, call+text, slack.InThread(roots[name]))
+				o.settle()
+			}
+			act(say)
+			say("what now?")
+			got := o.heard("agent:main:slack:channel:" + slackRoom + ":thread:" + roots[name])
+			if all := strings.Join(got, "\n"); !inOrder(all, "the disk is full", "what now?") || strings.Count(all, "disk") != 1 {
+				t.Errorf("%s: heard %q", name, got)
+			}
 		}
 	})
 }

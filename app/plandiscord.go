@@ -13,9 +13,9 @@ import (
 
 // discord plans a Discord account.
 func (p planner) discord(c discord.Config, k inbound.Account) plan {
-	out := plan{key: k, access: config.DiscordAccess(c), fileLimit: int64(c.MediaMaxMB) << 20}
+	out := plan{key: k, access: config.DiscordAccess(c), fileLimit: int64(c.MediaMaxMB) << 20, inherit: c.Thread.InheritParent}
 	out.settings = delivery.Settings{
-		ReplyTo: delivery.Mode(c.ReplyToMode), Previews: partial(c.Streaming.Mode), Typing: p.typing(k),
+		ReplyTo: delivery.Mode(c.ReplyToMode), Previews: previews(c.Streaming.Mode), Progress: c.Streaming.Mode == modeProgress, Typing: p.typing(k),
 		TextLimit: c.TextChunkLimit, Newline: c.Streaming.ChunkMode == "newline",
 		AckReaction: c.AckReaction, AckScope: p.scope,
 		StatusReactions: statusSigns(c.StatusReactions, delivery.StatusReactions{Queued: "👀", Working: "✍️", Done: "✅", Failed: "❌"}),
@@ -33,7 +33,7 @@ func (p planner) discord(c discord.Config, k inbound.Account) plan {
 	}
 	c.DMPolicy, c.AllowFrom, c.GroupPolicy, c.GroupAllowFrom = "", nil, "", nil
 	c.IgnoreOtherMentions, c.AllowBots, c.HistoryLimit = false, "", nil
-	c.ReplyToMode, c.Streaming, c.AckReaction, c.StatusReactions = "", discord.Streaming{}, "", false
+	c.ReplyToMode, c.Streaming, c.AckReaction, c.StatusReactions, c.Thread = "", discord.Streaming{}, "", false, discord.Thread{}
 	c.Guilds = maps.Clone(c.Guilds) // the adapter opens threads as they say, but leaves people to the pipeline
 	for id, g := range c.Guilds {
 		g.Users, g.Roles, g.Channels = nil, nil, maps.Clone(g.Channels)

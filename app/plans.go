@@ -24,6 +24,7 @@ type plan struct {
 	// turns is how much of a direct conversation a model is shown, 0 = all; lookBack is how many messages
 	// of a thread that was there before the bot it is shown once.
 	turns, lookBack int
+	inherit         bool // threads begin with what was said around them
 	// connect is the part of its configuration that takes effect when it connects: a change restarts
 	// the account. Everything else applies at once.
 	connect any
@@ -78,5 +79,11 @@ func statusSigns(on bool, s delivery.StatusReactions) delivery.StatusReactions {
 	return s
 }
 
-// partial is the streaming mode that shows an answer while it is written; progress is shown alike.
-func partial(mode string) bool { return mode == "partial" || mode == "progress" }
+// The values of `streaming.mode` in which something is shown before the answer: its text, or what the turn does.
+const (
+	modePartial  = "partial"
+	modeProgress = "progress"
+)
+
+// previews reports whether a streaming mode shows anything before the answer.
+func previews(mode string) bool { return mode == modePartial || mode == modeProgress }

@@ -15,13 +15,16 @@ import (
 // slack plans a Slack account.
 func (p planner) slack(c slack.Config, k inbound.Account) plan {
 	byKind := slackModes(c)
-	out := plan{key: k, access: config.SlackAccess(c), fileLimit: int64(c.MediaMaxMB) << 20, lookBack: *c.Thread.InitialHistoryLimit}
+	out := plan{
+		key: k, access: config.SlackAccess(c), fileLimit: int64(c.MediaMaxMB) << 20,
+		lookBack: *c.Thread.InitialHistoryLimit, inherit: c.Thread.InheritParent,
+	}
 	switch byKind[chat.Room] {
 	case delivery.ModeFirst, delivery.ModeAll:
 		out.access.SeedThreads = true
 	}
 	out.settings = delivery.Settings{
-		ReplyTo: delivery.Mode(c.ReplyToMode), ReplyToByKind: byKind, Previews: partial(c.Streaming.Mode),
+		ReplyTo: delivery.Mode(c.ReplyToMode), ReplyToByKind: byKind, Previews: previews(c.Streaming.Mode), Progress: c.Streaming.Mode == modeProgress,
 		NativeStream: *c.Streaming.NativeTransport, Typing: p.typing(k), TextLimit: c.TextChunkLimit, Newline: c.Streaming.ChunkMode == "newline",
 		AckReaction: c.AckReaction, AckScope: p.scope, TypingReaction: c.TypingReaction,
 		StatusReactions: statusSigns(c.StatusReactions, delivery.StatusReactions{Queued: "eyes", Working: "writing_hand", Done: "white_check_mark", Failed: "x"}),

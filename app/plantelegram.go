@@ -14,7 +14,7 @@ import (
 func (p planner) telegram(c telegram.Config, k inbound.Account) plan {
 	out := plan{key: k, access: config.TelegramAccess(c), fileLimit: int64(c.MediaMaxMB) << 20}
 	out.settings = delivery.Settings{
-		ReplyTo: delivery.Mode(c.ReplyToMode), Previews: partial(c.Streaming.Mode), Typing: p.typing(k),
+		ReplyTo: delivery.Mode(c.ReplyToMode), Previews: previews(c.Streaming.Mode), Progress: c.Streaming.Mode == modeProgress, Typing: p.typing(k),
 		TextLimit: c.TextChunkLimit, Newline: c.Streaming.ChunkMode == "newline",
 		AckReaction: c.AckReaction, AckScope: p.scope,
 		StatusReactions: statusSigns(c.StatusReactions, delivery.StatusReactions{Queued: "👀", Working: "✍", Done: "👌", Failed: "😢"}),
@@ -25,7 +25,7 @@ func (p planner) telegram(c telegram.Config, k inbound.Account) plan {
 			return nil, err
 		}
 		return telegram.New(c, telegram.Deps{
-			Account: k.Name, Offsets: cursor, Menus: p.a.inbound.Menus(), Tokens: p.a.polls, Log: p.a.log, Moved: p.a.moved, Transport: p.a.opts.Telegram,
+			Account: k.Name, Offsets: cursor, Menus: p.a.inbound.Menus(), Tokens: p.a.polls, Log: p.a.log, Moved: p.a.moved, Bad: p.a.badEvent(k), Transport: p.a.opts.Telegram,
 		})
 	}
 	c.DMPolicy, c.AllowFrom, c.GroupPolicy, c.GroupAllowFrom, c.Groups, c.RequireMention = "", nil, "", nil, nil, nil
@@ -33,4 +33,9 @@ func (p planner) telegram(c telegram.Config, k inbound.Account) plan {
 	c.ReplyToMode, c.Streaming, c.AckReaction, c.StatusReactions = "", telegram.Streaming{}, "", false
 	out.connect = c
 	return out
+}
+
+// badEvent notes events of an account that cannot be read.
+func (a *App) badEvent(k inbound.Account) func(ctx context.Context, key, reason string) error {
+	return func(ctx context.Context, key, reason string) error { return a.inbound.Bad(ctx, k, key, reason) }
 }

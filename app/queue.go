@@ -15,9 +15,9 @@ func (j *job) task(ctx context.Context) session.Task {
 	q := j.queue(ctx)
 	place := j.in.Address.Destination()
 	t := session.Task{
-		Owner: j.in.Sender.ID, Item: j, Cap: q.Cap, Drop: q.Drop, Digest: digest(j.in, j.text), Batch: place,
+		Owner: j.in.Sender.ID, Item: j, Cap: q.Cap, Drop: q.Drop, Batch: place,
 		RunAll:  func(ctx context.Context, w session.Work) { j.a.runTurn(ctx, place, w) },
-		Dropped: j.dropped,
+		Dropped: j.dropped, Front: j.first,
 	}
 	if j.steers {
 		t.Front, t.Steer = true, true

@@ -202,7 +202,9 @@ func hear(t *testing.T, w *drill.World) []string {
 	w.Stop()
 	var texts []string
 	for _, m := range w.Telegram.Sent(alice) {
-		texts = append(texts, m.Text)
+		if !m.Silent || !strings.Contains(m.Text, " alpha:env ") { // else what an owner hears of the key
+			texts = append(texts, m.Text)
+		}
 		if n := utf8.RuneCountInString(m.Text); n > 600 || strings.Contains(m.Text, raw) || strings.Contains(m.Text, "<html>") {
 			t.Errorf("unfit for people (%d characters): %q", n, m.Text)
 		}

@@ -39,8 +39,9 @@ func (a *App) replace(c config.Change) error {
 	}
 	a.reloaded.Store(nil)
 	a.auth.retry()
+	a.metrics.Configured(refStrings(snap.known()))
 	a.log.InfoContext(ctx, "config_reloaded", "file", snap.cfg.Path)
-	if what := needsRestart(old.cfg, snap.cfg); what != "" {
+	if what := needsRestart(a.booted, snap.cfg); what != "" {
 		a.log.WarnContext(ctx, "config_needs_restart", "what", what)
 	}
 	if err := a.mcp.Reload(snap.cfg.MCP); err != nil { // it was checked with the rest
@@ -54,7 +55,8 @@ func (a *App) replace(c config.Change) error {
 	return nil
 }
 
-// needsRestart names what of a new configuration takes effect at the next start only.
+// needsRestart names what of a configuration differs from the one that the process began with and takes
+// effect at the next start only.
 func needsRestart(old, cfg *config.Config) string {
 	switch {
 	case old.Env.StateDir != cfg.Env.StateDir:
@@ -63,8 +65,6 @@ func needsRestart(old, cfg *config.Config) string {
 		return "gateway"
 	case old.Logging != cfg.Logging:
 		return "logging"
-	case old.Agents.Defaults.UserTimezone != cfg.Agents.Defaults.UserTimezone:
-		return "agents.defaults.userTimezone, as far as scheduled tasks are concerned"
 	case old.Agents.Defaults.MaxConcurrent != cfg.Agents.Defaults.MaxConcurrent:
 		return "agents.defaults.maxConcurrent"
 	}

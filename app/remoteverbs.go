@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -77,14 +78,17 @@ func RemoteStatus(ctx context.Context, o Options, std Std, asJSON bool) int {
 	w := tabwriter.NewWriter(std.Out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "bot\t%s, %s, up %s\n", s.Version, s.Readiness, time.Since(s.StartedAt).Round(time.Second))
 	fmt.Fprintf(w, "model\t%s (%s)\n", s.Model.Selected, s.Model.Source)
+	if s.Model.Active != "" {
+		fmt.Fprintf(w, "answering\t%s (%s)\n", s.Model.Active, s.Model.Reason)
+	}
 	for _, f := range s.Model.Fallbacks {
 		fmt.Fprintf(w, "fallback\t%s\n", f)
 	}
 	for _, ch := range s.Channels {
-		fmt.Fprintf(w, "%s %s\t%s %s\n", ch.Channel, ch.Account, ch.State, ch.Detail)
+		fmt.Fprintf(w, "%s\t%s\n", strings.TrimSpace(ch.Channel+" "+ch.Account), strings.TrimSpace(ch.State+" "+ch.Detail))
 	}
 	for _, p := range s.Profiles {
-		fmt.Fprintf(w, "%s %s\t%s (%s) until %s\n", p.Profile, p.Model, p.State, p.Reason, p.Until.Local().Format("15:04:05"))
+		fmt.Fprintf(w, "%s\t%s (%s) until %s\n", strings.TrimSpace(p.Profile+" "+p.Model), p.State, p.Reason, p.Until.Local().Format("15:04:05"))
 	}
 	for _, p := range s.Problems {
 		fmt.Fprintf(w, "problem\t%s: %s\n", p.Subject, p.Detail)
@@ -145,7 +149,7 @@ func embedded(ctx context.Context, o Options, std Std, account, conversation str
 		return err
 	}
 	if tty {
-		a.greet(std.Err)
+		a.greet(ctx, std.Err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)

@@ -3,21 +3,22 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"understudy/chat"
+	"understudy/config"
 	"understudy/delivery/markup"
 	"understudy/failover"
 	"understudy/llm"
 	"understudy/mcp"
 	"understudy/notices"
 	"understudy/reply"
-	"understudy/session"
 )
 
 // replyDeps says what reply works with.
 func (a *App) replyDeps() reply.Deps {
 	return reply.Deps{
-		Failover: a.failover, Sessions: memory{a.sessions, a},
+		Failover: a.failover, Sessions: a.sessions,
 		Begin:      a.wayOut,
 		Agent:      func(id string) reply.Agent { return a.replyAgent(id, chat.Address{}) },
 		AgentAt:    a.replyAgent,
@@ -26,11 +27,14 @@ func (a *App) replyDeps() reply.Deps {
 		Fetch:      a.fetch,
 		ToolsFor:   a.toolsFor,
 		Approve:    a.approve,
+		OfferTime:  a.offerTime,
 		Steer:      a.steered,
 		Transcribe: a.transcribe,
+		Voice:      a.foreseeSpeech,
 		Speak:      a.planSpeech,
 		Allowed:    a.allowed,
 		Cost:       a.cost,
+		Compacted:  a.compacted,
 		Clock:      a.opts.Clock,
 		Log:        a.log,
 		IsSilent:   markup.IsSilent,
@@ -40,26 +44,26 @@ func (a *App) replyDeps() reply.Deps {
 }
 
 // replyAgent is an agent's configuration as a turn in a place sees it.
-func (a *App) replyAgent(id string, _ chat.Address) reply.Agent {
+func (a *App) replyAgent(id string, to chat.Address) reply.Agent {
 	s := a.current.Load()
 	x := s.cfg.Agent(id)
-	m := s.cfg.Messages
+	m := s.cfg.Manners(to.Channel, to.Account)
 	return reply.Agent{
-		Name: x.ID, System: x.SystemPrompt, Models: x.Models, ImageModel: x.ImageModels, Timeout: x.Timeout, Zone: x.Timezone,
+		Name: x.ID, System: x.SystemPrompt, Files: systemFiles(x.SystemFiles), Models: x.Models, ImageModel: x.ImageModels, Timeout: x.Timeout, Zone: x.Timezone,
 		Compaction: s.compaction(), HeartbeatModel: x.Heartbeat.Model,
-		ResponsePrefix: m.ResponsePrefix, ErrorPolicy: reply.ErrorPolicy(m.ErrorPolicy),
-		ContextVisibility: reply.Visibility(m.ContextVisibility), VerboseInGroups: s.cfg.Commands.VerboseInGroups,
+		ResponsePrefix: *m.ResponsePrefix, ErrorPolicy: reply.ErrorPolicy(m.ErrorPolicy),
+		ContextVisibility: reply.Visibility(s.cfg.Messages.ContextVisibility), VerboseInGroups: s.cfg.Commands.VerboseInGroups,
+		Commitments: x.Commitments,
 	}
 }
 
-// toolsFor are the tools of a turn: the built-in ones, and those of the tool servers that are meant for
-// the agent and the place.
-func (a *App) toolsFor(agent string, to chat.Address, kind reply.Kind) []reply.Tool {
-	list := append(a.tools(), a.ownTools(to, kind)...)
-	for _, t := range a.mcp.Tools(agent, to.Channel, to.Kind != chat.Direct) {
-		list = append(list, serverTool(t))
+// systemFiles are the operator's texts as a turn takes them.
+func systemFiles(list []config.SystemFile) []reply.File {
+	files := make([]reply.File, len(list))
+	for i, f := range list {
+		files[i] = reply.File(f)
 	}
-	return list
+	return files
 }
 
 // serverTool is a tool of a server as a turn sees it.
@@ -75,15 +79,25 @@ func serverTool(t mcp.Tool) reply.Tool {
 			case r.IsError:
 				return "", errors.New(r.Text)
 			}
-			return r.Text, nil
+			return r.Text + attach(r.Files, c), nil
 		},
 	}
 }
 
-// allowed reports whether somebody may use the bot in a place.
-func (a *App) allowed(to chat.Address, sender string) bool {
-	return a.inbound.Authorised(context.Background(), chat.Inbound{Address: to, Sender: chat.Sender{ID: sender}})
+// attach puts what a tool made beside the answer, and tells the model so.
+func attach(files []mcp.File, c reply.Call) (told string) {
+	for _, f := range files {
+		err := c.Attach(chat.Attachment{Name: f.Name, MediaType: f.MediaType, Size: int64(len(f.Data)), Data: f.Data})
+		if err != nil {
+			return told + fmt.Sprintf("\n[%s and what follows is not sent: %s]", f.Name, err)
+		}
+		told += fmt.Sprintf("\n[%s is sent with your answer]", f.Name)
+	}
+	return told
 }
+
+// allowed reports whether somebody may use the bot in a place; see reply.Deps.Allowed.
+func (a *App) allowed(who chat.Inbound) bool { return a.inbound.Authorised(context.Background(), who) }
 
 // cost is the price of a usage in US dollars, where it is known.
 func (a *App) cost(ref llm.ModelRef, u llm.Usage) (usd float64, known bool) {
@@ -93,43 +107,4 @@ func (a *App) cost(ref llm.ModelRef, u llm.Usage) (usd float64, known bool) {
 	}
 	perMillion := p.Input*float64(u.Input) + p.Output*float64(u.Output) + p.CacheRead*float64(u.CacheRead) + p.CacheWrite*float64(u.CacheWrite)
 	return perMillion / 1e6, true
-}
-
-// memory is the session store as turns see it: with what the message that they answer set for itself
-// alone (spec/chat.md §3.1). What they write is not changed by that.
-type memory struct {
-	*session.Store
-	a *App
-}
-
-// Ensure implements reply.Sessions.
-func (m memory) Ensure(ctx context.Context, seed session.Seed) (s session.Session, created bool, err error) {
-	s, created, err = m.Store.Ensure(ctx, seed)
-	return m.once(s), created, err
-}
-
-// TakeSwitch implements reply.Sessions.
-func (m memory) TakeSwitch(ctx context.Context, key string) (s session.Session, pending bool, err error) {
-	s, pending, err = m.Store.TakeSwitch(ctx, key)
-	return m.once(s), pending, err
-}
-
-func (m memory) once(s session.Session) session.Session {
-	v, ok := m.a.turns.byKey.Load(s.Key)
-	if !ok {
-		return s
-	}
-	switch once := v.(*running).once; {
-	case once.Think == "default":
-		s.Think = ""
-	case once.Think != "":
-		s.Think = once.Think
-	}
-	switch once := v.(*running).once; {
-	case once.Verbose == "off":
-		s.Verbose = ""
-	case once.Verbose != "":
-		s.Verbose = once.Verbose
-	}
-	return s
 }

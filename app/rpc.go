@@ -21,13 +21,13 @@ import (
 type calls struct {
 	a        *App
 	sessions sessionShelf
-	turns    chan struct{} // one for each turn that may be under way
+	turns    chan struct{} // one for each turn that may be under way, at whichever door
 }
 
 // mostScripted bounds the turns that programs have under way or waiting.
 const mostScripted = 64
 
-// rpc returns the JSON-RPC of the bot.
+// rpc returns the JSON-RPC of the bot, for all doors: its bounds hold for what comes in at any of them.
 func (a *App) rpc() *gateway.RPC {
 	c := calls{a: a, sessions: newShelf(a.sessions), turns: make(chan struct{}, mostScripted)}
 	x := gateway.NewRPC(a.log)

@@ -32,8 +32,16 @@ type scripts struct {
 
 func newScripts(t *testing.T, config string) *scripts {
 	t.Helper()
+	return newScriptsWith(t, config, func(*app.Options) {})
+}
+
+func newScriptsWith(t *testing.T, config string, change func(*app.Options)) *scripts {
+	t.Helper()
 	s := &scripts{t: t, sim: sim.New(sim.Config{Pause: -1})}
-	s.o, s.state = beside(t, config, func(o *app.Options) { o.Sim = s.sim })
+	s.o, s.state = beside(t, config, func(o *app.Options) {
+		o.Sim = s.sim
+		change(o)
+	})
 	s.client = gateway.NewControlClient(filepath.Join(s.state, gateway.ControlSocket))
 	return s
 }

@@ -56,17 +56,17 @@ func ofProvider(list []ModelInfo, provider string) []ModelInfo {
 	})
 }
 
-// describe lists the models that an agent can be asked with: its chain in order, then all others. blind
-// tells that the stored credentials could not be read.
+// describe lists the models that an agent can be asked with: its chain in order, then what else is named,
+// then what a credential makes available. blind tells that the stored credentials could not be read.
 func (s *snapshot) describe(agent string, health policy.Snapshot, blind bool, now time.Time) []ModelInfo {
 	m := s.cfg.Agent(agent).Models
 	out := []ModelInfo{}
-	var seen []llm.ModelRef
-	for i, ref := range slices.Concat([]llm.ModelRef{m.Primary}, m.Fallbacks, s.known()) {
-		if ref.IsZero() || slices.Contains(seen, ref) {
+	seen := map[llm.ModelRef]bool{{}: true}
+	for i, ref := range slices.Concat([]llm.ModelRef{m.Primary}, m.Fallbacks, s.selectable(health, now)) {
+		if seen[ref] {
 			continue
 		}
-		seen = append(seen, ref)
+		seen[ref] = true
 		x := ModelInfo{
 			Ref: ref.String(), Alias: s.cfg.Alias(ref), ContextWindow: s.Info(ref).ContextWindow,
 			Allowed: ref == m.Primary || s.cfg.Allowed(ref), Profiles: s.profiles(health, ref, now),
@@ -88,11 +88,11 @@ func (s *snapshot) describe(agent string, health policy.Snapshot, blind bool, no
 
 // credential tells whether anything could serve the model now.
 func (x *ModelInfo) credential(health policy.Snapshot, ref llm.ModelRef, now time.Time) {
-	x.Credential = "none"
+	x.Credential = credentialNone
 	for _, id := range x.Profiles {
 		w, blocked := health.Health.Block(id, ref.Model, now)
 		if !blocked {
-			x.Credential, x.Until, x.Reason = "ok", time.Time{}, ""
+			x.Credential, x.Until, x.Reason = credentialOK, time.Time{}, ""
 			return
 		}
 		if x.Until.IsZero() || w.Until.Before(x.Until) {

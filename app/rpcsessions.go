@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"understudy/commands"
 	"understudy/gateway"
 	"understudy/session"
 )
@@ -114,6 +115,9 @@ func (c calls) sessionsPatch(ctx context.Context, p sessionsPatchParams) (any, e
 	if err != nil {
 		return nil, err
 	}
+	if !c.a.lanes.State(s.Key).Active { // a profile ends with the session, which the next message would end
+		c.a.renew(ctx, "", s.AgentID, s.Key, s.Address)
+	}
 	var said []string
 	if p.Model != nil || p.Profile != nil {
 		text, err := c.selectModel(ctx, s, p.Model, p.Profile)
@@ -216,7 +220,7 @@ func (c calls) selectModel(ctx context.Context, s session.Session, model, profil
 	if err != nil {
 		return "", err
 	}
-	said, err := c.a.commands.SessionStatus().Run(ctx, s.AgentID, s.Key, input)
+	said, err := c.a.commands.SessionStatus().Run(ctx, commands.ToolUse{Agent: s.AgentID, Key: s.Key, Input: input, By: []commands.Call{ownerCall(s)}})
 	return said, rpcError(err)
 }
 

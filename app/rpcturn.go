@@ -57,7 +57,7 @@ func (c calls) turnRun(ctx context.Context, raw json.RawMessage, emit func(any) 
 	if err != nil {
 		return nil, err
 	}
-	only, err := c.oneOff(ctx, s.AgentID, p.Model)
+	only, err := c.oneOff(ctx, s, p.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c calls) turnRun(ctx context.Context, raw json.RawMessage, emit func(any) 
 	default:
 		return nil, &gateway.RPCError{Code: gateway.RPCBusy, Message: "too many turns are under way; try again later"}
 	}
-	t := scripted{c: c, feed: newTurnFeed(), ended: make(chan scriptEnd, 1), req: scriptRequest(s, p.Message, only, c.a.opts.Clock.Now())}
+	t := scripted{c: c, feed: newTurnFeed(), ended: make(chan scriptEnd, 1), req: c.request(s, p.Message, only)}
 	return t.run(ctx, emit)
 }
 
@@ -88,27 +88,27 @@ func (c calls) script(ctx context.Context, name string) (session.Session, error)
 }
 
 // oneOff reads a model that is to answer this turn alone (spec/failover.md §3); nil = the session's.
-func (c calls) oneOff(ctx context.Context, agent, text string) (*policy.Selection, error) {
+func (c calls) oneOff(ctx context.Context, s session.Session, text string) (*policy.Selection, error) {
 	if text == "" {
 		return nil, nil
 	}
-	choice, err := selectable{c.a}.Resolve(ctx, agent, text)
+	choice, err := c.a.commands.OneOff(ctx, ownerCall(s), text)
 	switch {
 	case err != nil:
-		return nil, &gateway.RPCError{Code: gateway.RPCRefused, Message: err.Error()}
+		return nil, rpcError(err)
 	case choice.Profile != "":
 		return nil, gateway.BadParam("model", "takes no profile: sessions.patch locks one")
-	case choice.Ref != c.a.cfg().Agent(agent).Models.Primary && !c.a.cfg().Allowed(choice.Ref):
-		return nil, &gateway.RPCError{Code: gateway.RPCRefused, Message: choice.Ref.String() + " is not allowed by agents.defaults.modelPolicy.allow"}
 	}
 	return &policy.Selection{Ref: choice.Ref, Source: policy.SourceOneOff}, nil
 }
 
-func scriptRequest(s session.Session, text string, only *policy.Selection, at time.Time) reply.Request {
+// request is the turn of a program. In a conversation of people it is nothing that a person wrote.
+func (c calls) request(s session.Session, text string, only *policy.Selection) reply.Request {
 	id := "rpc-" + uuid.NewString()
 	return reply.Request{
 		ID: id, Agent: s.AgentID, Key: s.Key, Parent: s.Parent, To: s.Address, Text: text, Selection: only,
-		In: &chat.Inbound{ID: id, Address: s.Address, Sender: chat.Sender{ID: ownerSender, Local: true}, Text: text, At: at},
+		In:   &chat.Inbound{ID: id, Address: s.Address, Sender: chat.Sender{ID: ownerSender, Local: true}, Text: text, At: c.a.opts.Clock.Now()},
+		Tail: c.a.remembers(s.Address), Program: s.Address.Channel != channelCLI,
 	}
 }
 
@@ -167,18 +167,25 @@ func (t scripted) tell(emit func(any) error) error {
 	return nil
 }
 
-// answer runs the turn. Nobody can be asked to approve a tool, and nobody's messages are taken over.
+// answer runs the turn, in a session that the rule of its place may begin anew. Nobody can be asked to
+// approve a tool or be offered a reminder, and nobody's messages are taken over.
 func (t scripted) answer(ctx context.Context) {
 	a := t.c.a
 	d := a.replyDeps()
 	d.Begin = func(chat.Address, *chat.Inbound, string) reply.Delivery { return t.feed }
-	d.Approve, d.Steer = nil, nil
+	d.Approve, d.Steer, d.ToolsFor = nil, nil, a.scriptTools
+	d.AgentAt = func(id string, to chat.Address) reply.Agent {
+		agent := a.replyAgent(id, to)
+		agent.Commitments = false
+		return agent
+	}
 	a.running.Add(1)
 	defer a.running.Add(-1)
+	a.renew(context.WithoutCancel(ctx), t.req.ID, t.req.Agent, t.req.Key, t.req.To)
 	began := a.opts.Clock.Now()
 	o, err := reply.New(d).Run(ctx, t.req)
 	a.metrics.TurnEnded(gateway.Turn{
-		Channel: t.req.To.Channel, Model: o.Model.String(), Outcome: o.Status.String(), Trigger: "message", Duration: a.opts.Clock.Since(began),
+		Channel: t.req.To.Channel, Model: blamed(o), Outcome: o.Status.String(), Trigger: "message", Duration: a.opts.Clock.Since(began),
 	})
 	a.countTokens(o.Model, o.Usage)
 	t.ended <- scriptEnd{o, err}

@@ -67,9 +67,10 @@ func (a *App) Run(ctx context.Context) error {
 	<-ctx.Done()
 	cause := context.Cause(ctx)
 	a.phase.Store(phaseDraining)
+	close(a.draining)
 	a.log.Info("stopping")
 	a.roster.halt()
-	inner.Wait()
+	a.letGo(&inner)
 	a.inbound.Close() // what waits for more of the same sender stays in the journal
 	a.drain(stopUnasked)
 	closeDoors()
@@ -98,6 +99,32 @@ func (a *App) recover(ctx context.Context) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
+}
+
+// letGo waits until the channels and watchers have ended. One that does not keeps nobody from ending: what
+// arrives there from now on is not taken in, and comes again after the start.
+func (a *App) letGo(inner *sync.WaitGroup) {
+	gone := make(chan struct{})
+	go func() {
+		inner.Wait()
+		close(gone)
+	}()
+	ctx, cancel := a.opts.Clock.WithTimeout(context.Background(), endLimit, errStays)
+	defer cancel()
+	if a.opts.Clock.Await(ctx, gone) == nil {
+		return
+	}
+	for _, x := range a.roster.all() {
+		if x.ended == nil {
+			continue
+		}
+		select {
+		case <-x.ended:
+		default:
+			a.log.Error("channel_does_not_end", "channel", x.key.Channel, "account", x.key.Name, "error", errStays.Error())
+		}
+	}
+	a.log.Error("stopping_without_all", "error", "not everything ended within "+endLimit.String())
 }
 
 // drain lets turns finish, then cancels what is left. unasked does so for what nobody asked for.

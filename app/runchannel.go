@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -56,7 +57,13 @@ type tap struct {
 func (t tap) Accept(ctx context.Context, m chat.Inbound) error {
 	t.x.received.Add(1)
 	t.x.last.Store(t.a.opts.Clock.Now().UnixMilli())
-	return t.a.inbound.Accept(ctx, m)
+	err := t.a.inbound.Accept(ctx, m)
+	var refusal *channels.Refusal
+	if err != nil && !errors.As(err, &refusal) && ctx.Err() == nil {
+		text := "an event could not be stored: " + err.Error()
+		t.x.lastError.Store(&text)
+	}
+	return err
 }
 
 // Status implements channels.Sink.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +24,12 @@ type running struct {
 	a *App
 	// jobs are the messages; the first one gives the turn its name and place. They belong to the
 	// goroutine of the turn.
-	jobs []*job
+	jobs   []*job
+	voices voices // whose words are in the turn, for its tools
 	// What does not change once the turn runs, for others.
 	to    chat.Address
+	agent string
 	batch string // of the lane
-	once  commands.Once
 }
 
 // turns are the turns that wait or run, by what they are looked for.
@@ -41,21 +43,30 @@ type turns struct {
 func (a *App) runTurn(ctx context.Context, batch string, w session.Work) {
 	free := context.WithoutCancel(ctx)
 	r := &running{a: a, batch: batch}
-	var waiting []*job
-	for _, item := range w.Items {
-		j := item.(*job)
-		a.turns.queued.Delete(j.turn)
-		waiting = append(waiting, j)
-	}
+	waiting, digested := a.claim(w.Items), a.claim(w.Digested)
 	for len(r.jobs) == 0 && len(waiting) > 0 {
 		r.lead(free, waiting[0])
 		waiting = waiting[1:]
+	}
+	for len(r.jobs) == 0 && len(digested) > 0 { // nothing else is left to be answered
+		r.lead(free, digested[0])
+		digested = digested[1:]
 	}
 	if len(r.jobs) == 0 {
 		return
 	}
 	r.take(free, waiting)
-	r.run(ctx, w.Digests)
+	r.run(ctx, r.tell(free, r.jobs[0], digested))
+}
+
+// claim takes over what a lane hands out.
+func (a *App) claim(items []any) []*job {
+	list := make([]*job, len(items))
+	for i, item := range items {
+		list[i] = item.(*job)
+		a.turns.queued.Delete(list[i].turn)
+	}
+	return list
 }
 
 // lead begins with a message, if there still is one.
@@ -68,20 +79,26 @@ func (r *running) lead(ctx context.Context, j *job) {
 		j.notBegun(ctx, err)
 		return
 	}
-	r.jobs, r.to, r.once = append(r.jobs, j), j.in.Address, j.once
+	r.jobs, r.to, r.agent = append(r.jobs, j), j.in.Address, j.agent
+	r.voices.hear(j)
 }
 
 // take adds messages and returns those that there still are.
 func (r *running) take(ctx context.Context, list []*job) (taken []*job) {
+	taken = r.join(ctx, list)
+	for _, j := range taken {
+		j.working()
+	}
+	r.jobs = append(r.jobs, taken...)
+	return taken
+}
+
+// join begins with messages that share the fate of the turn, and returns those that there still are.
+func (r *running) join(ctx context.Context, list []*job) (begun []*job) {
 	if len(list) == 0 {
 		return nil
 	}
-	ids := make([]string, len(list))
-	for i, j := range list {
-		r.a.turns.queued.Delete(j.turn)
-		ids[i] = j.turn
-	}
-	noted := r.a.joined.join(ctx, r.jobs[0].turn, ids...)
+	noted := r.a.joined.join(ctx, r.jobs[0].turn, turnsOf(list)...)
 	for _, j := range list {
 		err := noted
 		if err == nil {
@@ -91,10 +108,28 @@ func (r *running) take(ctx context.Context, list []*job) (taken []*job) {
 			j.notBegun(ctx, err)
 			continue
 		}
-		j.working()
-		r.jobs, taken = append(r.jobs, j), append(taken, j)
+		begun = append(begun, j)
+		r.voices.hear(j)
 	}
-	return taken
+	return begun
+}
+
+func turnsOf(list []*job) []string {
+	ids := make([]string, len(list))
+	for i, j := range list {
+		ids[i] = j.turn
+	}
+	return ids
+}
+
+// tell takes messages along that gave way in a full queue, and returns a line of each to stand above
+// another one, whose fate they share.
+func (r *running) tell(ctx context.Context, above *job, list []*job) (lines []string) {
+	above.told = r.join(ctx, list)
+	for _, j := range above.told {
+		lines = append(lines, digest(j.in, j.text))
+	}
+	return lines
 }
 
 // steered hands over what may go to the turn that runs in a session; see reply.Deps.Steer.
@@ -103,12 +138,17 @@ func (a *App) steered(key string) []reply.Said {
 	if !ok {
 		return nil
 	}
-	r := v.(*running)
-	var list []*job
-	for _, item := range a.lanes.Take(key) {
-		list = append(list, item.(*job))
+	r, ctx := v.(*running), context.Background()
+	w := a.lanes.Take(key)
+	taken, digested := r.take(ctx, a.claim(w.Items)), a.claim(w.Digested)
+	for len(taken) == 0 && len(digested) > 0 { // the others were taken back
+		taken, digested = r.take(ctx, digested[:1]), digested[1:]
 	}
-	return said(r.take(context.Background(), list))
+	list := said(taken)
+	if len(list) > 0 {
+		list[0].Digests = r.tell(ctx, taken[0], digested)
+	}
+	return list
 }
 
 // said are messages as a turn takes them.
@@ -132,22 +172,45 @@ func (r *running) run(ctx context.Context, digests []string) {
 	defer a.running.Add(-1)
 	began := a.opts.Clock.Now()
 	r.lookBack(ctx)
+	r.inherit(ctx)
+	r.voices.overhear(r.jobs)
+	once := r.once()
 	o, err := a.reply.Run(ctx, reply.Request{
 		ID: j.turn, Agent: j.agent, Key: j.key, Parent: j.parent, To: j.in.Address, In: &j.in, Text: j.text,
 		More: said(r.jobs[1:]), History: r.history(), Digests: digests, Tail: a.remembers(j.in.Address),
+		Think: once.Think, Verbose: once.Verbose,
 	})
+	cause := context.Cause(ctx)
 	ctx = context.WithoutCancel(ctx)
 	a.metrics.TurnEnded(gateway.Turn{
-		Channel: j.in.Address.Channel, Model: o.Model.String(), Outcome: o.Status.String(), Trigger: "message",
+		Channel: j.in.Address.Channel, Model: blamed(o), Outcome: o.Status.String(), Trigger: "message",
 		Duration: a.opts.Clock.Since(began), Waited: began.Sub(j.at),
 	})
 	a.countTokens(o.Model, o.Usage)
+	back := r.giveBack(ctx, o, cause)
 	r.end(ctx, o, err)
+	for _, j := range back {
+		j.queueTurn(ctx)
+	}
 }
 
-// end ends the work on all messages of the turn.
+// once is what the messages set for themselves alone (spec/chat.md §3.1). Of several that are answered as
+// one, the last one that says something of it counts.
+func (r *running) once() (once commands.Once) {
+	for _, j := range r.jobs {
+		once.Think, once.Verbose = cmp.Or(j.once.Think, once.Think), cmp.Or(j.once.Verbose, once.Verbose)
+	}
+	return once
+}
+
+// end ends the work on all messages of the turn, but for those that it gives back: the next start answers
+// them, each by itself.
 func (r *running) end(ctx context.Context, o reply.Outcome, err error) {
-	lead, others := r.jobs[0], r.jobs[1:]
+	if len(r.jobs) == 0 { // others than its own stopped it
+		return
+	}
+	mine := len(r.jobs) - o.Left
+	lead, others, left := r.jobs[0], withTold(r.jobs[:mine])[1:], withTold(r.jobs[mine:])
 	switch {
 	case err != nil:
 		r.a.log.ErrorContext(ctx, "turn_not_delivered", "turn", lead.turn, "error", err.Error())
@@ -156,7 +219,7 @@ func (r *running) end(ctx context.Context, o reply.Outcome, err error) {
 			j.failed(ctx, err, 0)
 		}
 	case o.Status == reply.Interrupted: // the next start runs it again
-		for _, j := range r.jobs {
+		for _, j := range withTold(r.jobs) {
 			j.finished(0)
 		}
 		return
@@ -165,35 +228,43 @@ func (r *running) end(ctx context.Context, o reply.Outcome, err error) {
 		if (o.Status == reply.Answered || o.Status == reply.Failed) && !o.Quiet {
 			replies = 1
 		}
-		for i, j := range r.jobs {
+		replies += r.offer(ctx, o)
+		for _, j := range r.jobs {
 			if o.Status == reply.Answered {
 				j.participated(ctx)
 			}
-			if i > 0 {
-				replies = 0
-			}
-			j.done(ctx, replies)
+		}
+		lead.done(ctx, replies)
+		for _, j := range others {
+			j.done(ctx, 0)
 		}
 	}
-	ids := make([]string, len(others))
-	for i, j := range others {
-		ids[i] = j.turn
+	for _, j := range left {
+		j.finished(0)
 	}
-	if err := r.a.joined.part(ctx, ids...); err != nil {
+	if err := r.a.joined.part(ctx, turnsOf(slices.Concat(others, left))...); err != nil {
 		r.a.log.ErrorContext(ctx, "joined_turns_not_stored", "turn", lead.turn, "error", err.Error())
 	}
+}
+
+// withTold are messages, each with those of which a line stands above it.
+func withTold(jobs []*job) (all []*job) {
+	for _, j := range jobs {
+		all = append(append(all, j), j.told...)
+	}
+	return all
 }
 
 // history is what was said in the group since the bot last answered there, oldest first.
 func (r *running) history() []reply.HistoryLine {
 	var lines []reply.HistoryLine
-	for _, j := range r.jobs {
+	for _, j := range withTold(r.jobs) {
 		for _, l := range j.overheard {
 			who := l.Sender.Name
 			if who == "" {
 				who = l.Sender.ID
 			}
-			lines = append(lines, reply.HistoryLine{Sender: who, SenderID: l.Sender.ID, Text: l.Text, At: l.At})
+			lines = append(lines, reply.HistoryLine{Sender: who, SenderID: l.Sender.ID, Roles: l.Roles, Text: l.Text, At: l.At})
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b reply.HistoryLine) int { return a.At.Compare(b.At) })

@@ -52,9 +52,10 @@ type SessionInfo struct {
 
 // FallbackInfo tells that another model answers than the selected one.
 type FallbackInfo struct {
-	Selected string `json:"selected"`
-	Active   string `json:"active"`
-	Reason   string `json:"reason,omitempty"`
+	Selected string    `json:"selected"`
+	Active   string    `json:"active"`
+	Reason   string    `json:"reason,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
 }
 
 // MessageInfo is an entry of a transcript as it is shown.
@@ -87,7 +88,7 @@ func (x sessionShelf) info(ctx context.Context, s session.Session) SessionInfo {
 		i.Queue = q.String()
 	}
 	if n := s.Notice; n != (session.Pair{}) {
-		i.Fallback = &FallbackInfo{Selected: refName(n.Selected), Active: refName(n.Active), Reason: n.Reason}
+		i.Fallback = &FallbackInfo{Selected: refName(n.Selected), Active: refName(n.Active), Reason: n.Reason, Since: utc(s.NoticeSince)}
 	}
 	i.Title, _ = x.titles.title(ctx, s.ID)
 	return i

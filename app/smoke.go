@@ -49,6 +49,8 @@ func Smoke(ctx context.Context, o Options, std Std, so SmokeOptions) int {
 		bad += s.failed
 	}
 	switch {
+	case tried == 0 && so.Channel == "" && so.Account == "":
+		return fail(std, errors.New("no chat platform is configured; docs/telegram.md, docs/slack.md and docs/discord.md show how"))
 	case tried == 0:
 		return fail(std, fmt.Errorf("no such account is configured: %s of %s", accountID(so.Account), cmp.Or(so.Channel, "any channel")))
 	case bad > 0:

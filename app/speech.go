@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,13 +42,13 @@ func (a *App) openSpeech(ctx context.Context, cfg *config.Config) (*speech, erro
 	}
 	deps := tts.Deps{
 		Engines:   map[tts.Kind]tts.Engine{tts.OpenAI: openai.Engine{Transport: a.speechTransport(), Find: a.speechKey}, tts.Command: command.Engine{Log: a.log}},
-		Summarize: a.shorten, Log: a.log,
+		Summarize: a.shorten, Tried: a.metrics.Speech, Log: a.log,
 	}
 	if f := command.FindFFmpeg(a.log); f != nil {
 		deps.Convert = f.Convert
 	}
 	s := &speech{store: store, speaker: tts.NewSpeaker(deps)}
-	if len(cfg.TTS.WithDefaults().Order("")) > 0 {
+	if len(cfg.Voices()) > 0 {
 		s.control = talker{a}
 	}
 	ear, err := a.listener(cfg)
@@ -76,18 +77,36 @@ func (a *App) reloadSpeech(ctx context.Context, cfg *config.Config) {
 	a.speech.ear.Store(ear)
 }
 
-// speechPolicy is how answers are spoken now: the configuration, and over it what people chose.
-func (a *App) speechPolicy() tts.Config {
-	return tts.Merge(a.cfg().TTS, a.speech.store.Current().Layer()).WithDefaults()
+// speechPolicy is how an agent's answers are spoken in a place now: the configuration, and over it what
+// people chose.
+func (a *App) speechPolicy(agent string, to chat.Address) tts.Config {
+	return a.cfg().Speech(agent, to.Channel, to.Account).WithPrefs(a.speech.store.Current())
+}
+
+// speechRequest is an answer as package tts sees it.
+func (a *App) speechRequest(q reply.SpeechRequest) tts.Request {
+	return tts.Request{
+		Policy: a.speechPolicy(q.Agent, q.To), Chosen: q.Session.TTSAuto, Voice: q.Voice, Class: q.Class, Text: q.Text,
+	}
+}
+
+// foreseeSpeech tells how the answers of a turn will be spoken; see reply.Deps.Voice.
+func (a *App) foreseeSpeech(q reply.SpeechRequest) reply.Voice {
+	return reply.Voice(tts.Foresee(a.speechRequest(q)))
 }
 
 // planSpeech decides what of an answer is shown and what is said aloud; see reply.Deps.Speak.
-func (a *App) planSpeech(q reply.SpeechRequest) (visible string, s *chat.Speech) {
-	p := tts.Plan(tts.Request{
-		Policy: a.speechPolicy(), Chosen: q.Session.TTSAuto, Class: q.Class, Text: q.Text,
-		Voice: q.In != nil && slices.ContainsFunc(q.In.Attachments, func(f chat.Attachment) bool { return f.Voice }),
-	})
-	return p.Visible, p.Speech
+func (a *App) planSpeech(q reply.SpeechRequest) reply.SpeechPlan {
+	p := tts.Plan(a.speechRequest(q))
+	if p.Speech != nil {
+		p.Speech.Agent = q.Agent
+	}
+	return reply.SpeechPlan{Visible: p.Visible, Speech: p.Speech, AsVoice: p.AsVoice}
+}
+
+// withoutDirectives is what a model wrote, fit for a place where nobody speaks.
+func withoutDirectives(text string) string {
+	return cmp.Or(tts.Plan(tts.Request{Text: text}).Visible, text)
 }
 
 // speak makes the sound of an answer; see delivery.Deps.Speak.
@@ -95,16 +114,16 @@ func (a *App) speak(ctx context.Context, o chat.Outbound) (*chat.Attachment, err
 	if o.Speech == nil {
 		return nil, nil
 	}
-	sound, err := a.sound(ctx, *o.Speech, o.To.Channel)
+	sound, err := a.sound(ctx, *o.Speech, o.To)
 	if err != nil {
 		return nil, err
 	}
 	return &sound, nil
 }
 
-// sound speaks words for a channel, and remembers for /tts status how it went.
-func (a *App) sound(ctx context.Context, words chat.Speech, channel string) (chat.Attachment, error) {
-	sound, by, err := a.speech.speaker.Speak(ctx, a.speechPolicy(), words, tts.FormatFor(channel))
+// sound speaks words for a place, and remembers for /tts status how it went.
+func (a *App) sound(ctx context.Context, words chat.Speech, to chat.Address) (chat.Attachment, error) {
+	sound, by, err := a.speech.speaker.Speak(ctx, a.speechPolicy(words.Agent, to), words, tts.FormatFor(to.Channel))
 	note := tts.Attempt{At: a.opts.Clock.Now(), Provider: by}
 	var told interface{ Public() string }
 	switch {
@@ -186,7 +205,7 @@ func (t talker) Status(ctx context.Context, c commands.Call) (commands.SpeechSta
 	if err != nil {
 		return commands.SpeechStatus{}, err
 	}
-	p := t.a.speechPolicy()
+	p := t.a.speechPolicy(c.Agent, c.To)
 	st := commands.SpeechStatus{Auto: p.Auto, Providers: p.Order(""), Limit: p.MaxLength, Last: prefs.Last.At, LastError: prefs.Last.Problem}
 	if len(st.Providers) > 0 {
 		st.Provider = st.Providers[0]
@@ -210,8 +229,8 @@ func (t talker) SetAuto(ctx context.Context, _ commands.Call, auto string) error
 }
 
 // SetProvider implements commands.Speech.
-func (t talker) SetProvider(ctx context.Context, _ commands.Call, id string) error {
-	known := t.a.speechPolicy().Order("")
+func (t talker) SetProvider(ctx context.Context, c commands.Call, id string) error {
+	known := t.a.speechPolicy(c.Agent, c.To).Order("")
 	if !slices.Contains(known, id) {
 		slices.Sort(known)
 		return &commands.Refusal{Text: "There is no such provider. There is: " + strings.Join(known, ", ") + "."}
@@ -226,11 +245,12 @@ func (t talker) SetLimit(ctx context.Context, _ commands.Call, characters int) e
 
 // Audio implements commands.Speech.
 func (t talker) Audio(ctx context.Context, c commands.Call, text string) (chat.Attachment, error) {
-	words := tts.Words(t.a.speechPolicy(), text)
+	words := tts.Words(t.a.speechPolicy(c.Agent, c.To), text)
 	if words == nil {
 		return chat.Attachment{}, &commands.Refusal{Text: "There is nothing in it that could be spoken."}
 	}
-	sound, err := t.a.sound(ctx, *words, c.To.Channel)
+	words.Agent = c.Agent
+	sound, err := t.a.sound(ctx, *words, c.To)
 	if errors.Is(err, tts.ErrNobody) {
 		return sound, &commands.Refusal{Text: "Nobody is configured to speak."}
 	}

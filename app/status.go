@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +11,15 @@ import (
 	"understudy/chat"
 	"understudy/failover/policy"
 	"understudy/gateway"
-	"understudy/internal/sqlite"
+	"understudy/llm"
+	"understudy/notices"
 	"understudy/session"
+)
+
+// Whether anything could serve a model now, beside "resting" (gateway.ModelStatus).
+const (
+	credentialOK   = "ok"
+	credentialNone = "none"
 )
 
 // downTooLong is how long a channel may be away before the bot counts as degraded.
@@ -40,25 +46,13 @@ func (a *App) Ready(ctx context.Context) (gateway.Readiness, []gateway.Problem) 
 	for agent, err := range a.auth.problems() {
 		problems = append(problems, gateway.Problem{Subject: "store/" + agent, Detail: err.Error()})
 	}
-	if err := a.writable(ctx); err != nil {
-		problems = append(problems, gateway.Problem{Subject: "store", Detail: "the database cannot be written"})
+	if p := a.unwritable(ctx); p != "" {
+		problems = append(problems, gateway.Problem{Subject: "store", Detail: p})
 	}
 	if len(problems) > 0 {
 		return gateway.Degraded, problems
 	}
 	return gateway.Ready, nil
-}
-
-// writable tries to begin writing; a database that another process holds for a moment counts as
-// writable.
-func (a *App) writable(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	err := a.db.Write(ctx, func(*sqlite.Tx) error { return nil })
-	if sqlite.Busy(err) || errors.Is(err, context.DeadlineExceeded) {
-		return nil
-	}
-	return err
 }
 
 // Status implements gateway.StatusSource.
@@ -67,36 +61,80 @@ func (a *App) Status(ctx context.Context, where chat.Address) (gateway.Status, e
 	if p := a.reloadProblem(); p != "" {
 		problems = append(problems, gateway.Problem{Subject: "config", Detail: "the newest configuration is not in use: " + p})
 	}
+	problems = append(problems, a.toolProblems()...)
 	st := gateway.Status{Version: a.opts.Version, StartedAt: a.started, Readiness: ready, Problems: problems, Channels: []gateway.ChannelStatus{}}
 	for _, s := range a.states.shown() {
 		st.Channels = append(st.Channels, gateway.ChannelStatus{Channel: s.Channel, Account: s.Account, State: string(s.State), Detail: s.Detail, Since: s.Since})
 	}
-	cfg := a.cfg()
-	agent := cfg.Route(chat.Inbound{Address: where})
-	var err error
-	if st.Model, err = a.modelStatus(ctx, agent, where); err != nil {
-		return st, err
-	}
+	agent := a.belongs(chat.Inbound{Address: where}).agent
+	s := a.conversation(ctx, where)
+	st.Model = modelStatus(s, a.cfg().Agent(agent).Models)
 	if snap, err := a.health(ctx, agent); err == nil {
-		st.Profiles = unhealthyProfiles(snap, a.opts.Clock.Now())
+		now := a.opts.Clock.Now()
+		st.Profiles = unhealthyProfiles(snap, now)
+		st.Model.Credential, st.Model.Until = a.servable(s, snap, st.Model.Selected, now)
+		if where == (chat.Address{}) && st.Model.Credential != credentialOK {
+			st.Model.Active, st.Model.Reason = a.standIn(snap, st.Model, now)
+		}
 	}
 	return st, nil
 }
 
-// modelStatus is the selection of a conversation.
-func (a *App) modelStatus(ctx context.Context, agent string, where chat.Address) (gateway.ModelStatus, error) {
-	cfg := a.cfg()
-	models := cfg.Agent(agent).Models
-	var s session.Session
-	if where != (chat.Address{}) {
-		found, err := a.sessions.Get(ctx, belongs(cfg, chat.Inbound{Address: where}).key)
-		if err == nil {
-			s = found
-			if o, _, err := a.sessions.Selection(ctx, s); err == nil {
-				s.Override = o
-			}
-		}
+// conversation is the session of an address with the selection that counts for it; zero = there is none.
+func (a *App) conversation(ctx context.Context, where chat.Address) session.Session {
+	if where == (chat.Address{}) {
+		return session.Session{}
 	}
+	s, err := a.sessions.Get(ctx, a.belongs(chat.Inbound{Address: where}).key)
+	if err != nil {
+		return session.Session{}
+	}
+	if o, _, err := a.sessions.Selection(ctx, s); err == nil {
+		s.Override = o
+	}
+	return s
+}
+
+// servable tells whether anything could serve a model in a conversation now.
+func (a *App) servable(s session.Session, health policy.Snapshot, model string, now time.Time) (state string, until time.Time) {
+	ref, err := llm.ParseRef(model)
+	if err != nil {
+		return "", until
+	}
+	x := ModelInfo{Profiles: a.current.Load().profiles(health, ref, now)}
+	if s.Pin.Profile.Provider() == ref.Provider {
+		pin := policy.Pin{Profile: s.Pin.Profile, User: s.Pin.Source == session.SourceUser}
+		x.Profiles, _ = pin.Apply(x.Profiles, health.Health, ref.Model, now)
+	}
+	x.credential(health, ref, now)
+	return x.Credential, x.Until
+}
+
+// standIn returns the first fallback that could serve now, and why the selected model does not; "" = none
+// could.
+func (a *App) standIn(health policy.Snapshot, m gateway.ModelStatus, now time.Time) (active, reason string) {
+	for _, f := range m.Fallbacks {
+		if f == m.Selected {
+			continue
+		}
+		if state, _ := a.servable(session.Session{}, health, f, now); state != credentialOK {
+			continue
+		}
+		if m.Credential == credentialNone {
+			return f, "no credential for " + m.Selected
+		}
+		ref, err := llm.ParseRef(m.Selected)
+		if err != nil {
+			return f, ""
+		}
+		r := health.Rest(a.current.Load().profiles(health, ref, now), ref, now)
+		return f, notices.Because(r.Reason, r.Detail)
+	}
+	return "", ""
+}
+
+// modelStatus is the selection of a conversation.
+func modelStatus(s session.Session, models policy.Models) gateway.ModelStatus {
 	sel := policy.Select(policy.Override{Ref: s.Override.Model, Source: s.Override.Source, Origin: s.Override.Origin}, models)
 	out := gateway.ModelStatus{Selected: sel.Ref.String(), Source: string(sel.Source)}
 	told := sel.Ref
@@ -109,7 +147,7 @@ func (a *App) modelStatus(ctx context.Context, agent string, where chat.Address)
 	if !policy.Strict(sel, models) {
 		out.Fallbacks = refStrings(policy.Chain(sel, models)[1:])
 	}
-	return out, nil
+	return out
 }
 
 func unhealthyProfiles(snap policy.Snapshot, now time.Time) []gateway.ProfileStatus {

@@ -38,19 +38,18 @@ func (a *App) Handle(ctx context.Context, m inbound.Message) {
 	a.noteOwner(ctx, m)
 	inv, isCommand := a.commands.Match(m.In.Text)
 	ballot, isBallot := a.approvals.match(m.In.Text)
-	may := m.Owner || a.mayCommand(m.In)
+	press, isPress := a.offers.match(m.In.Text)
+	may := m.Owner || a.mayCommand(m.In) || isCommand && inv.Spec.OpenIn(j.call())
 	free := context.WithoutCancel(ctx)
 	switch {
 	case isBallot:
 		a.work.Go(func() { j.vote(free, ballot) })
+	case isPress:
+		a.work.Go(func() { j.pressed(free, press) })
 	case isCommand && !may:
 		a.work.Go(func() { j.refuse(free) })
 	case isCommand && inv.Spec.Lane:
-		t := session.Task{Front: true, Owner: j.in.Sender.ID, Run: func(ctx context.Context) { j.command(ctx, inv) }}
-		if inv.Spec.Stops {
-			t.Preempt = llm.ErrStopped
-		}
-		j.submit(free, t)
+		j.inLane(free, inv)
 	case isCommand && inOrder(inv.Spec.Name):
 		j.command(free, inv)
 	case isCommand:
@@ -60,6 +59,19 @@ func (a *App) Handle(ctx context.Context, m inbound.Message) {
 	default:
 		j.queueTurn(free)
 	}
+}
+
+// inLane puts a command into the lane. What it would stop goes on where it is refused.
+func (j *job) inLane(ctx context.Context, inv commands.Invocation) {
+	t := session.Task{Front: true, Owner: j.in.Sender.ID, Run: func(ctx context.Context) { j.command(ctx, inv) }}
+	if inv.Spec.Stops {
+		if refusal, ok := j.a.commands.Check(ctx, inv, j.call()); !ok {
+			j.a.work.Go(func() { j.done(ctx, j.reply(ctx, refusal, "")) })
+			return
+		}
+		t.Preempt = llm.ErrStopped
+	}
+	j.submit(ctx, t)
 }
 
 // inOrder reports whether a command has to be done before the message behind it is looked at, because it
@@ -72,7 +84,8 @@ func inOrder(name string) bool {
 func (a *App) isCommand(text string) bool {
 	_, command := a.commands.Match(text)
 	_, ballot := a.approvals.match(text)
-	return command || ballot
+	_, press := a.offers.match(text)
+	return command || ballot || press
 }
 
 // Withdraw implements inbound.Withdrawer: a message that was taken back leaves the queue. Of one that
@@ -97,22 +110,25 @@ type job struct {
 	turn      string
 	owner     bool
 	again     bool // an earlier process has begun with it
+	directed  bool // an earlier process has done what it says to the bot
 	in        chat.Inbound
 	overheard []inbound.HistoryLine // what was said in the group before
 	// text is what a model is asked: in.Text without directives, or with follows what a command left.
 	text    string
 	follows bool
 	steers  bool // the text is for the turn that runs, whatever the queue mode is
+	first   bool // it goes before what waits: it has waited before
 	handed  bool // the command has put itself into the queue
 	once    commands.Once
+	told    []*job         // that gave way in a full queue: the turn shows a line of each above this message
 	at      time.Time      // when it came here
 	out     *delivery.Turn // its signs of work; nil = it was not queued
 }
 
 func (a *App) newJob(m inbound.Message) *job {
 	return &job{
-		a: a, belonging: belongs(a.cfg(), m.In), seq: m.Seq, turn: inbound.TurnID(m.Seq), owner: m.Owner, again: m.Attempts > 0,
-		in: m.In, text: m.In.Text, overheard: m.History, at: a.opts.Clock.Now(),
+		a: a, belonging: a.belongs(m.In), seq: m.Seq, turn: inbound.TurnID(m.Seq), owner: m.Owner, again: m.Attempts > 0,
+		directed: m.Directed, in: m.In, text: m.In.Text, overheard: m.History, at: a.opts.Clock.Now(),
 	}
 }
 
@@ -143,10 +159,14 @@ func (j *job) submit(ctx context.Context, t session.Task) {
 }
 
 // dropped ends a message that left the queue without a turn: it was stopped, or it gave way and is
-// forgotten or kept in a line, as the queue's settings want it.
+// forgotten. One that is to be told of in a line is not at its end: until the turn that does so has ended
+// it is open in the journal, so that no crash loses it.
 func (j *job) dropped(cause error) {
-	j.a.turns.queued.CompareAndDelete(j.turn, j)
 	j.cancelTyping()
+	if errors.Is(cause, session.ErrDigested) {
+		return
+	}
+	j.a.turns.queued.CompareAndDelete(j.turn, j)
 	if !errors.Is(cause, llm.ErrShutdown) { // then it stays in the journal for the next start
 		j.done(context.Background(), 0)
 	}
@@ -161,9 +181,14 @@ func (j *job) refuse(ctx context.Context) {
 	j.done(ctx, replies)
 }
 
-// command runs a slash command and says its reply.
-func (j *job) command(ctx context.Context, inv commands.Invocation) {
-	ctx = context.WithoutCancel(ctx)
+// command runs a slash command and says its reply. One whose work ends with the lane's context is, when
+// the bot shuts down, left for the next start.
+func (j *job) command(lane context.Context, inv commands.Invocation) {
+	ctx := context.WithoutCancel(lane)
+	work := ctx
+	if inv.Spec.Halts {
+		work = lane
+	}
 	if _, err := j.a.inbound.Dispatched(ctx, j.seq); err != nil {
 		j.notBegun(ctx, err)
 		return
@@ -172,9 +197,14 @@ func (j *job) command(ctx context.Context, inv commands.Invocation) {
 		j.failed(ctx, err, j.say(ctx, chat.Notice, fmt.Sprintf(textNotStored, j.turn)))
 		return
 	}
+	j.renewFor(ctx, inv)
 	j.a.commanding.Store(j.in.EventKey, j)
-	r := j.a.commands.Run(ctx, inv, j.call())
+	r := j.a.commands.Run(work, inv, j.call())
 	j.a.commanding.Delete(j.in.EventKey)
+	if errors.Is(context.Cause(work), llm.ErrShutdown) {
+		j.finished(0)
+		return
+	}
 	if r.Text == "" && j.in.Via != "" && (r.Follow != "" || len(r.Media) == 0) {
 		r.Text = textFollows // somebody waits for the reply to an interaction
 	}

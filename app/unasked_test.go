@@ -37,7 +37,7 @@ func addTask(t *testing.T, db *sqlite.DB, d cron.Draft) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := cron.New(cron.Config{}, cron.Deps{Store: store, Log: slog.New(slog.DiscardHandler), Home: time.UTC})
+	s, err := cron.New(cron.Config{}, cron.Deps{Store: store, Log: slog.New(slog.DiscardHandler), Home: cron.Home{Zone: time.UTC}})
 	if err != nil {
 		t.Fatal(err)
 	}

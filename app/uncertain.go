@@ -46,7 +46,7 @@ func (a *App) spokenIn(ctx context.Context, o chat.Outbound) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	keys := []string{belongs(a.cfg(), chat.Inbound{Address: o.To}).key}
+	keys := []string{a.belongs(chat.Inbound{Address: o.To}).key}
 	for _, s := range list {
 		if s.Address.Destination() == o.To.Destination() && !slices.Contains(keys, s.Key) {
 			keys = append(keys, s.Key)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 
+	"golang.org/x/term"
+
 	"understudy/config"
 	"understudy/internal/sqlite"
 )
@@ -49,7 +51,7 @@ func Serve(ctx context.Context, o Options, std Std) int {
 	if err != nil {
 		return fail(std, err)
 	}
-	a.greet(std.Err)
+	a.greet(ctx, std.Err)
 	err, closed := a.Run(ctx), a.Close()
 	switch {
 	case errors.Is(err, ErrRestart) && closed == nil:
@@ -76,6 +78,8 @@ func ClassifyVerb(std Std, file string, o ClassifyOptions) int {
 		}
 		defer func() { _ = f.Close() }()
 		in = f
+	} else if o.Text == "" && std.In != nil && term.IsTerminal(int(std.In.Fd())) {
+		fmt.Fprintln(std.Err, "Reading errors from standard input, one JSON object a line; end with Ctrl-D. One text: bot classify --text …")
 	}
 	return Classify(o, in, std.Out, std.Err)
 }

@@ -43,7 +43,7 @@ func (x selectable) Agent(id string) policy.Models { return x.s.config.Agent(id)
 // Resolve implements commands.Models.
 func (x selectable) Resolve(ctx context.Context, agent, text string) (commands.Choice, error) {
 	choice, err := x.s.config.Resolve(text, config.Known{
-		Profile: func(id llm.ProfileID) bool { return x.ProfileExists(ctx, agent, id) },
+		Profile: func(id llm.ProfileID) bool { return x.ProfileExists(ctx, agent, id) }, Agent: agent,
 	})
 	switch {
 	case errors.Is(err, config.ErrWrongProvider):
@@ -63,11 +63,24 @@ func (x selectable) ProfileExists(ctx context.Context, agent string, id llm.Prof
 	return err == nil && slices.ContainsFunc(snap.Profiles, func(p policy.Profile) bool { return p.ID == id })
 }
 
+// Kind implements commands.Models.
+func (x selectable) Kind(id llm.ProfileID) llm.CredentialKind {
+	if p, _, ok := x.s.models.Virtual(id.Provider()); ok && p.ID == id {
+		return p.Kind
+	}
+	return ""
+}
+
 // Allowed implements commands.Models.
 func (x selectable) Allowed(ref llm.ModelRef) bool { return x.s.config.Allowed(ref) }
 
 // Known implements commands.Models.
-func (x selectable) Known() []llm.ModelRef { return x.s.config.Configured() }
+func (x selectable) Known(context.Context, string) []llm.ModelRef { return x.s.config.Configured() }
+
+// Provider implements commands.Models.
+func (x selectable) Provider(id string) bool {
+	return slices.ContainsFunc(x.s.config.Configured(), func(ref llm.ModelRef) bool { return ref.Provider == id })
+}
 
 // Alias implements commands.Models.
 func (x selectable) Alias(ref llm.ModelRef) string { return x.s.config.Alias(ref) }

@@ -48,14 +48,15 @@ var plan = map[string][]string{
 	"cron/schedule":     {},
 
 	// words
-	"chat":            {},
-	"llm":             {},
-	"internal/secret": {},
-	"internal/clock":  {},
-	"internal/redact": {},
-	"internal/guard":  {},
-	"internal/sqlite": {},
-	"internal/arch":   {},
+	"chat":              {},
+	"llm":               {},
+	"internal/secret":   {},
+	"internal/clock":    {},
+	"internal/redact":   {},
+	"internal/guard":    {},
+	"internal/wildcard": {},
+	"internal/sqlite":   {},
+	"internal/arch":     {},
 
 	// drivers
 	"internal/emulate":   {"*"},
@@ -67,7 +68,7 @@ var plan = map[string][]string{
 }
 
 // words are leaves that every room which is not pure may import; llm uses secret too.
-var words = []string{"internal/secret", "internal/clock", "internal/guard"}
+var words = []string{"internal/secret", "internal/clock", "internal/guard", "internal/wildcard"}
 
 // pure rooms compute: what they need comes in as an argument.
 var pure = []string{"failover/policy", "failover/classify", "delivery/markup", "cron/schedule"}

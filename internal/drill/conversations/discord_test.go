@@ -90,6 +90,13 @@ func (d *discordSide) remove(who string) { d.srv.UserDeletes(d.newest[who][0], d
 func (d *discordSide) run(who, place, command string) {
 	name, arg, _ := strings.Cut(command, " ")
 	var args []discord.Argument
+	if name == "tts" { // that name is taken
+		what, value, _ := strings.Cut(arg, " ")
+		name, arg, args = "voice", "", append(args, discord.Argument{Name: "action", Value: what})
+		if value != "" {
+			args = append(args, discord.Argument{Name: "value", Value: value})
+		}
+	}
 	if arg != "" {
 		args = append(args, discord.Argument{Name: name, Value: arg})
 	}

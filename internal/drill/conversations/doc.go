@@ -17,16 +17,19 @@
 //	alice presses: opus                  a button or an entry below the newest message that has it
 //	robot in ops: {bot} hello            another bot
 //	a1 answers: hi there                 what the model says to the next request; also: answers slowly
+//	a1 calls: session_status {}          … a tool that it calls first
 //	a1 fails: 429                        from now on; fails once: the next time; also: cut after words
 //	models recover                       nothing fails any more
 //	the platform is away, is back        there is no connection
 //	the platform refuses the next: 403   message of the bot
 //	the platform loses the next receipt  of a message of the bot
+//	the studio closes                    nobody can speak or listen any more
 //	the owner approves                   whoever got a pairing code
 //	restart                              the bot stops in an orderly way and starts again
 //	wait 30s
 //	who was asked                        names the models that were, since the last time
-//	what was asked                       … with the newest message that they were given
+//	what was asked                       … with the newest message that they were given, and whether they
+//	                                     were told how to have answers spoken
 //
 // After a step the bot has twenty seconds. A step that begins with "&" is followed by the next one at
 // once. Below the steps stand the changes on people's screens, as they came:

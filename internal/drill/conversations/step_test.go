@@ -48,6 +48,8 @@ func (w *world) step(text string) ([]string, error) {
 		w.side.loseReceipt()
 	case "the owner approves":
 		return nil, w.approve()
+	case "the studio closes":
+		w.studio.closed.Store(true)
 	case "restart":
 		w.stop()
 		w.start()
@@ -101,6 +103,9 @@ func (w *world) model(name, how, arg string) error {
 		w.models.Reply(llm.Reply{Match: m, Text: arg})
 	case "answers slowly":
 		w.models.Reply(llm.Reply{Match: m, Text: arg, ChunkSize: 60, ChunkDelay: time.Second})
+	case "calls":
+		tool, input, _ := strings.Cut(arg, " ")
+		w.models.Reply(llm.Reply{Match: m, ToolCalls: []llm.ToolCall{{Name: tool, Arguments: input}}})
 	case "fails", "fails once":
 		if how == "fails" {
 			m.Times = 0
@@ -115,7 +120,7 @@ func (w *world) model(name, how, arg string) error {
 		}
 		w.models.Fault(f)
 	default:
-		return errors.New("a model answers, answers slowly, fails or fails once")
+		return errors.New("a model answers, answers slowly, calls, fails or fails once")
 	}
 	return nil
 }
@@ -134,13 +139,17 @@ func (w *world) who() []string {
 	return []string{strings.Join(names, ", ")}
 }
 
-// what shows the newest message of each request since the last time, and how many pictures it holds.
+// what shows the newest message of each request since the last time, how many pictures it holds, and
+// whether the model is told how to have answers spoken.
 func (w *world) what() (out []string) {
 	all := w.models.Requests()
 	for _, r := range all[w.asked:] {
 		text := r.Model + ": " + frame.ReplaceAllString(strings.ReplaceAll(r.LastUser, "\n", "⏎"), "<<<$1>>>")
 		if n := strings.Count(string(r.Body), "data:image/"); n > 0 {
 			text += fmt.Sprintf(" <pictures in all: %d>", n)
+		}
+		if strings.Contains(string(r.Body), "To have one read aloud") {
+			text += " <is told how to speak>"
 		}
 		out = append(out, text)
 	}

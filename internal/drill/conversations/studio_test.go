@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 )
 
-// studio is a service that speaks and listens. A sound it makes holds its words.
-type studio struct{}
+// studio is a service that speaks and listens. A sound it makes holds its words. Nothing works at the
+// host broken.test, and nowhere while the studio is closed.
+type studio struct{ closed atomic.Bool }
 
 // The beginnings of sounds, as far as anybody looks at them.
 var sounds = map[string]string{
@@ -21,13 +23,15 @@ var sounds = map[string]string{
 const said = "it says: "
 
 // RoundTrip implements http.RoundTripper.
-func (studio) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *studio) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	kind, text := "application/json", `{"text": "what time is it"}`
-	if strings.HasSuffix(r.URL.Path, "/speech") {
+	status, kind, text := http.StatusOK, "application/json", `{"text": "what time is it"}`
+	if s.closed.Load() || r.URL.Host == "broken.test" {
+		status, text = http.StatusServiceUnavailable, `{"error": {"message": "closed"}}`
+	} else if strings.HasSuffix(r.URL.Path, "/speech") {
 		var q struct {
 			Input  string `json:"input"`
 			Format string `json:"response_format"`
@@ -38,7 +42,7 @@ func (studio) RoundTrip(r *http.Request) (*http.Response, error) {
 		kind, text = "application/octet-stream", sounds[q.Format]+said+q.Input
 	}
 	return &http.Response{
-		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)),
 	}, nil
 }

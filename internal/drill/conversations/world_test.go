@@ -50,6 +50,7 @@ type world struct {
 	platform string
 	side     side
 	models   *llm.Server
+	studio   studio
 	logs     journal
 	dir      string
 	texts    *archive
@@ -120,7 +121,7 @@ func (w *world) options() app.Options {
 		},
 		Log:       slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Transport: func(string) http.RoundTripper { return w.models.Transport() },
-		Speech:    studio{},
+		Speech:    &w.studio,
 		Slack:     w.side.transport, Discord: w.side.transport, Telegram: w.side.transport, Dial: w.side.dial,
 	}
 }
@@ -153,11 +154,14 @@ func (w *world) stop() {
 // watch looks at the screens until the bot has had its time, and tells what changed.
 func (w *world) watch() []string { return w.pass(patience) }
 
-// pass lets time go by and tells what changed.
+// pass lets time go by and tells what changed. Whoever waits for long does not look all the time.
 func (w *world) pass(d time.Duration) []string {
-	out := []string{}
+	out, every := []string{}, glance
+	if d > 10*time.Minute {
+		every = d / 200
+	}
 	for until := time.Now().Add(d); time.Now().Before(until); {
-		time.Sleep(glance)
+		time.Sleep(every)
 		synctest.Wait()
 		out = append(out, w.news()...)
 	}
@@ -196,6 +200,12 @@ func (w *world) news() (out []string) {
 // pairing finds the codes that strangers get, which are different every time.
 var pairing = regexp.MustCompile(`(Pairing code: |pairing approve [a-z]+ )[A-Z0-9]{8}`)
 
+// reminder finds the id of a reminder, which is different every time.
+var reminder = regexp.MustCompile("(I will remind you: [^(]*\\(`?)[a-z2-7]{10}")
+
+// task finds the id of a scheduled task, which is different every time.
+var task = regexp.MustCompile("(Scheduled [^(]*\\(`?)[a-z2-7]{10}")
+
 // frame finds the marks around strangers' words, which are different every time.
 var frame = regexp.MustCompile(`<<<(untrusted|end) [A-Z0-9]+>>>`)
 
@@ -228,6 +238,7 @@ func line(m shown, how []string, byID map[string]shown, known bool) string {
 		where += " (" + strings.Join(how, "; ") + ")"
 	}
 	text := pairing.ReplaceAllString(strings.ReplaceAll(m.text, "\n", "⏎"), "${1}CODE")
+	text = task.ReplaceAllString(reminder.ReplaceAllString(text, "${1}ID"), "${1}ID")
 	for _, b := range m.buttons {
 		text += " [" + b + "]"
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -62,9 +63,21 @@ func readHidden(ctx context.Context, in *os.File) ([]byte, error) {
 	}
 	raw, err := unlessEnded(ctx, func() ([]byte, error) { return term.ReadPassword(fd) })
 	if errors.Is(err, errInterrupted) {
+		awaitHidden(fd, *before)
 		err = errors.Join(err, term.Restore(fd, before))
 	}
 	return raw, err
+}
+
+// awaitHidden waits until the read that is left behind has hidden what is typed: it may be about to do so
+// only now, and would undo that the terminal is restored. A terminal that hid it before looks the same.
+func awaitHidden(fd int, before term.State) {
+	for range 1000 {
+		if now, err := term.GetState(fd); err != nil || *now != before {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // readLine reads one line, or what there is of it at the end of the input.

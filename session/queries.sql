@@ -77,7 +77,7 @@ INSERT INTO session_archive (session_id, key, started_at, ended_at) VALUES (?, ?
 ON CONFLICT (session_id) DO NOTHING;
 
 -- name: ListArchive :many
-SELECT session_id, started_at, ended_at FROM session_archive WHERE key = @key ORDER BY ended_at DESC LIMIT @most;
+SELECT session_id, started_at, ended_at FROM session_archive WHERE key = @key ORDER BY ended_at DESC, started_at DESC LIMIT @most;
 
 -- name: FirstStarted :one
 SELECT CAST(coalesce(min(started_at), 0) AS INTEGER) FROM session_archive WHERE key = @key;

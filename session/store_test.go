@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -213,6 +214,32 @@ func TestThreadInheritsTheSelection(t *testing.T) {
 	if thread.Override.User() || thread.Override.Auto() {
 		t.Errorf("%+v", thread.Override)
 	}
+}
+
+// TestResetsOfOneInstantKeepTheirOrder: what was said under a key is read in the order in which it was said,
+// also where people reset twice in the same millisecond.
+func TestResetsOfOneInstantKeepTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ids := []string{"z", "a", "m"} // as chance may order them
+		s, err := New(t.Context(), openFile(t, newPath(t), -1), Deps{NewID: func() string {
+			id := ids[0]
+			ids = ids[1:]
+			return id
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustEnsure(t, s, Seed{Key: "k", AgentID: "main", Address: room})
+		<-time.After(time.Minute)
+		for range 2 {
+			if _, err := s.Reset(t.Context(), "k"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := s.Transcripts(t.Context(), "k"); err != nil || !slices.Equal(got, []string{"z", "a", "m"}) {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
 }
 
 func TestReset(t *testing.T) {

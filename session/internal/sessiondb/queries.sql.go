@@ -349,7 +349,7 @@ func (q *Queries) LastSeq(ctx context.Context, sessionID string) (int64, error) 
 }
 
 const listArchive = `-- name: ListArchive :many
-SELECT session_id, started_at, ended_at FROM session_archive WHERE key = ?1 ORDER BY ended_at DESC LIMIT ?2
+SELECT session_id, started_at, ended_at FROM session_archive WHERE key = ?1 ORDER BY ended_at DESC, started_at DESC LIMIT ?2
 `
 
 type ListArchiveParams struct {

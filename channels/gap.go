@@ -2,6 +2,8 @@ package channels
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"understudy/chat"
@@ -56,4 +58,26 @@ type Look struct {
 type Looker interface {
 	// LastLook returns what came of the last look that has ended; false = none has yet.
 	LastLook() (Look, bool)
+}
+
+// Looks keeps what came of an adapter's last look. The zero value is ready; it is safe for concurrent use.
+type Looks struct{ last atomic.Pointer[Look] }
+
+// Ended takes in and logs what came of a look that has ended now.
+func (l *Looks) Ended(sum Look, log *slog.Logger) {
+	sum.At = time.Now()
+	l.last.Store(&sum)
+	if sum.Left > 0 {
+		log.Info("not everything was caught up", "conversations", sum.Looked, "messages", sum.Found, "left", sum.Left, "error", sum.Why)
+		return
+	}
+	log.Debug("caught up", "conversations", sum.Looked, "messages", sum.Found)
+}
+
+// Last returns the last one; false = none has ended yet.
+func (l *Looks) Last() (Look, bool) {
+	if sum := l.last.Load(); sum != nil {
+		return *sum, true
+	}
+	return Look{}, false
 }

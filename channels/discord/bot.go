@@ -67,7 +67,7 @@ type Bot struct {
 	self        atomic.Pointer[user]
 	application atomic.Pointer[string]
 	running     atomic.Bool
-	lastLook    atomic.Pointer[channels.Look]
+	lookedAt    channels.Looks
 	skew        channels.Skew
 
 	// What follows belongs to Run.

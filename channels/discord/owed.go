@@ -206,20 +206,8 @@ func (r *run) looked() {
 		return
 	}
 	d.open, d.order = false, nil
-	d.sum.At = time.Now()
-	sum := d.sum
-	r.lastLook.Store(&sum)
-	if sum.Left > 0 {
-		r.log.Info("not everything was caught up", "conversations", sum.Looked, "messages", sum.Found, "left", sum.Left, "error", sum.Why)
-		return
-	}
-	r.log.Debug("caught up", "conversations", sum.Looked, "messages", sum.Found)
+	r.lookedAt.Ended(d.sum, r.log)
 }
 
 // LastLook implements channels.Looker.
-func (b *Bot) LastLook() (channels.Look, bool) {
-	if l := b.lastLook.Load(); l != nil {
-		return *l, true
-	}
-	return channels.Look{}, false
-}
+func (b *Bot) LastLook() (channels.Look, bool) { return b.lookedAt.Last() }

@@ -56,7 +56,7 @@ type Bot struct {
 	stored *recent[bool]   // messages that the sink has, by key; true = as mentions
 	asking chan struct{}   // places for events that wait for what a conversation is
 
-	lastLook atomic.Pointer[channels.Look]
+	lookedAt channels.Looks
 	skew     channels.Skew
 }
 

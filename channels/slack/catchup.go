@@ -71,29 +71,13 @@ func (s *supervisor) catchUp(ctx context.Context, marks []channels.Mark) {
 			if ctx.Err() != nil {
 				return
 			}
-			s.looked(l.sum)
+			s.lookedAt.Ended(l.sum, s.log)
 		}
 	})
 }
 
-// looked takes in what came of a look.
-func (b *Bot) looked(sum channels.Look) {
-	sum.At = time.Now()
-	b.lastLook.Store(&sum)
-	if sum.Left > 0 {
-		b.log.Info("not everything was caught up", "conversations", sum.Looked, "messages", sum.Found, "left", sum.Left, "error", sum.Why)
-		return
-	}
-	b.log.Debug("caught up", "conversations", sum.Looked, "messages", sum.Found)
-}
-
 // LastLook implements channels.Looker.
-func (b *Bot) LastLook() (channels.Look, bool) {
-	if l := b.lastLook.Load(); l != nil {
-		return *l, true
-	}
-	return channels.Look{}, false
-}
+func (b *Bot) LastLook() (channels.Look, bool) { return b.lookedAt.Last() }
 
 const (
 	// lookEvery is the pace of looking behind the latest conversations, below the 50 calls a minute that
